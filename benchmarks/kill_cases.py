@@ -17,7 +17,7 @@ import yaml
 from PIL import Image
 from safetensors.torch import load_file
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.protocols import Study
 from likewise.search import Index, check_version, is_index, list_versions
 from likewise.train import Run

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from likewise.cli import main
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 COMMANDS = [line for block in re.findall(r"^```console\n(.*?)^```", README, re.S | re.M) for line in block.splitlines()]
@@ -59,14 +61,20 @@ def photographs(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_lines(tmp_path: Path):
+def test_the_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """In this process, which has imported torch; the demonstration below is a process of its own."""
     photographs(tmp_path / "photos")
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     shutil.copy(tmp_path / "photos" / "class 3" / "0.jpg", tmp_path / "query.jpg")
     typed = [words for words in TYPED if words[0] == "likewise"]
     assert len(typed) >= 8
-    ended = [words for words in typed if words[1] != "serve"]
-    said = {shlex.join(words[1:3]): run(words, tmp_path, OMP_NUM_THREADS="1") for words in ended}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    said = {}
+    for words in typed:
+        if words[1] != "serve":
+            assert main(words[1:]) == 0, f"{shlex.join(words)}\n{capsys.readouterr()}"
+            said[shlex.join(words[1:3])] = capsys.readouterr().out
     [served] = [words for words in typed if words[1] == "serve"]
     assert answered(served, tmp_path)["items"] == 48
     assert "ProxyAnchorLoss" in said["train --config"]

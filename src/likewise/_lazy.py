@@ -11,18 +11,19 @@ def lazy_names(package: str, places: Mapping[str, str]) -> tuple[Callable[[str],
 
     Args:
         package: the package's name.
-        places: the module of each name, relative to the package.
+        places: by module, relative to the package, its names, separated by spaces.
 
     Examples:
-        >>> find, listing = lazy_names("json", {"JSONDecodeError": "decoder"})
+        >>> find, listing = lazy_names("json", {"decoder": "JSONDecodeError JSONDecoder"})
         >>> find("JSONDecodeError").__module__, "loads" in listing()
         ('json.decoder', True)
     """
+    modules = {name: module for module, names in places.items() for name in names.split()}
 
     def find(name: str) -> Any:
-        if name not in places:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
 
     def listing() -> list[str]:
         module = sys.modules[package]

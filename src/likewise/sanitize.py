@@ -51,13 +51,26 @@ def hide_secrets(words: Sequence[str]) -> list[str]:
     """
     hidden: list[str] = []
     for word in words:
-        if hidden and hidden[-1] in SECRET and not word.startswith("--"):
+        if hidden and hidden[-1] in SECRET:  # also one that begins like an option
             word = "***"
         name, equals, _ = word.partition("=")
         if equals and name in SECRET:
             word = f"{name}=***"
         hidden.append(hide_passwords(word))
     return hidden
+
+
+def hide_in(text: str, words: Sequence[str]) -> str:
+    """A message about a command line without the secrets of that command line, and without passwords of URLs.
+
+    Examples:
+        >>> hide_in("there is no option --sesame", ["serve", "photos", "--token", "--sesame"])
+        'there is no option ***'
+    """
+    for word, hidden in zip(words, hide_secrets(words), strict=True):
+        if hidden == "***" and word:
+            text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", hidden, text)
+    return hide_passwords(text)
 
 
 def hide_passwords(text: str) -> str:

@@ -81,7 +81,7 @@ DISTANCES = ("euclidean", "squared_euclidean", "snr", "Euclidean", "SquaredEucli
 """Similarities that are negative distances, by name and by class."""
 
 ON_DISTANCES = ("FastAPLoss", "LiftedStructureLoss", "MarginLoss", "NCALoss", "SNRContrastiveLoss")
-"""Losses whose similarity is such a one unless they are told otherwise."""
+"""Losses whose default similarity is such a one."""
 
 
 def omit_implied(config: Mapping[str, Any]) -> Tree:

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from benchmarks.harness import MIB, machine, make_parser, versions
 from likewise.analysis.stage import real_stage, show
-from likewise.data.files import atomic_write
-from likewise.formula.similarities import unit
+from likewise.files import atomic_write
+from likewise.formula import unit
 from likewise.metrics import geometry
 from likewise.protocols.combine import TEST_SET_FILE
 from likewise.protocols.repeats import summarize

@@ -20,7 +20,7 @@ import torch
 from benchmarks.harness import DOCS, fill, make_parser, number, read, table, times
 from likewise.analysis.figures import GRAY, PULL, PUSH, as_bytes, strip_axis, use_style
 from likewise.data import TRANSFORMS
-from likewise.data.files import atomic_write
+from likewise.files import atomic_write
 from likewise.trunks import build, readable
 
 RESULTS = Path(__file__).parent / "results"

@@ -36,8 +36,17 @@ from likewise.formula import (
     sigmoid,
     softplus,
 )
-from likewise.losses import MarginLoss, PairLoss, ProxyLoss, ProxyRepulsionLoss, RAWLoss, SoftmaxLoss, TripletLoss
-from likewise.losses.proxy_base import Between, cross_entropy
+from likewise.losses import (
+    Between,
+    MarginLoss,
+    PairLoss,
+    ProxyLoss,
+    ProxyRepulsionLoss,
+    RAWLoss,
+    SoftmaxLoss,
+    TripletLoss,
+    cross_entropy,
+)
 from likewise.miners import (
     BatchEasyHardMiner,
     DistanceWeightedMiner,
@@ -338,8 +347,6 @@ class Longest(PairLoss):
 @pytest.mark.parametrize(
     ("loss", "reason"),
     [
-        (squares, "it is a Python function that has no JavaScript"),
-        (Whole(), "a function of the matrix of Whole is a Python function that has no JavaScript"),
         (Longest(), "length of Longest is a Python function that has no JavaScript"),
         (MarginLoss(num_classes=5), "beta of MarginLoss is one number for each class, which has no JavaScript"),
         (
@@ -350,6 +357,23 @@ class Longest(PairLoss):
             TripletLoss(miner=DistanceWeightedMiner()),
             "the choice of DistanceWeightedMiner is not a formula of this loss",
         ),
+        (
+            ProxyRepulsionLoss(4, 2, through_samples=True),
+            "how ProxyRepulsionLoss compares proxies has no JavaScript",
+        ),
+    ],
+)
+def test_the_page_says_why_a_loss_has_no_javascript(loss: Any, reason: str, monkeypatch: pytest.MonkeyPatch):
+    """The curves, which take seconds, are those of another loss."""
+    monkeypatch.setattr("likewise.analysis.lens._by_curves", lambda loss: "null")
+    assert f"curves of a typical batch that Python computed, because {reason}." in script_of(loss, name="Mine").text()
+
+
+@pytest.mark.parametrize(
+    ("loss", "reason"),
+    [
+        (squares, "it is a Python function that has no JavaScript"),
+        (Whole(), "a function of the matrix of Whole is a Python function that has no JavaScript"),
     ],
 )
 def test_what_has_no_javascript_is_shown_by_its_python_curves(loss: Any, reason: str, tmp_path: Path):
@@ -370,17 +394,10 @@ def test_what_has_no_javascript_is_shown_by_its_python_curves(loss: Any, reason:
         assert min(ends) - 1e-5 <= derivative <= max(ends) + 1e-5
 
 
-@pytest.mark.parametrize(
-    ("loss", "reason"),
-    [
-        (SoftmaxLoss(4, 2, bias=True), "bias of SoftmaxLoss is a Python function that has no JavaScript"),
-        (ProxyRepulsionLoss(4, 2, through_samples=True), "how ProxyRepulsionLoss compares proxies has no JavaScript"),
-    ],
-)
-def test_proxies_without_javascript_are_shown_by_their_python_curves(loss: Any, reason: str, tmp_path: Path):
-    made = script_of(loss, name="Mine")
+def test_proxies_without_javascript_are_shown_by_their_python_curves(tmp_path: Path):
+    made = script_of(SoftmaxLoss(4, 2, bias=True), name="Mine")
     said = facts(made.text(), tmp_path)["Mine"]
-    assert said["about"].endswith(f"because {reason}.")
+    assert said["about"].endswith("because bias of SoftmaxLoss is a Python function that has no JavaScript.")
     assert said["centers"] == 1
     program = """
     const points = Float64Array.of(1, 0, 0, 1), proxies = Float64Array.of(0.6, 0.8, -0.8, 0.6);

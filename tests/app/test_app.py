@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from likewise import app
+from likewise.testing import loop_over
 
-TINY = {"data": "Glyphs", "data.images_per_class": 4, "train.epochs": 1, "sampler.classes": 64, "model.dim": 8}
+TINY = {
+    "data": "Glyphs",
+    "data.images_per_class": 2,
+    "train.epochs": 1,
+    "sampler.classes": 16,
+    "sampler.per_class": 2,
+    "sampler.steps": 2,
+    "model.dim": 8,
+}
 
 
 def test_a_training_is_four_calls(tmp_path: Path):
@@ -42,8 +51,8 @@ def test_settings_win_over_files(tmp_path: Path):
     assert {name: config["loss"]["init_args"][name] for name in ("gamma", "margin")} == {"gamma": 32.0, "margin": 0.3}
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
+@loop_over(
+    "settings, message",
     [
         ({}, "--data must be given"),
         ({"data": "Glyphs", "loss": "CircelLoss"}, "there is no loss CircelLoss; did you mean CircleLoss?"),

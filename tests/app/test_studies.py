@@ -12,11 +12,9 @@ import yaml
 
 from likewise import app
 from likewise.app.comparisons import choose_metric
-from likewise.app.execution import Execution
 from likewise.app.search_space import make_search
 from likewise.app.study_table import open_study
-from likewise.app.trials import run_trial
-from likewise.protocols import Executor, Result, SerialExecutor, Study, Trial, Unfair, reporter
+from likewise.protocols import Result, SerialExecutor, Trial, Unfair
 from likewise.train import Run
 
 TINY: dict[str, Any] = {
@@ -32,11 +30,7 @@ METHODS = {"contrastive": {"loss": "ContrastiveLoss"}, "circle": {"loss": "Circl
 def serial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Trials run in this process."""
 
-    def make_executor(folder: Path, study: Study, execution: Execution, metric: str) -> Executor:
-        return SerialExecutor(partial(run_trial, folder=folder, metric=metric), reporter(study))
-
-    monkeypatch.setattr("likewise.app.execution.make_executor", make_executor)
-    monkeypatch.setattr("likewise.app.execute.LocalExecutor", lambda run, report, **_: SerialExecutor(run, report))
+    monkeypatch.setattr("likewise.app.execution.choose_executor", lambda run, report, **_: SerialExecutor(run, report))
     monkeypatch.chdir(tmp_path)
 
 

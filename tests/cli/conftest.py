@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from likewise.app.execution import Execution
-from likewise.app.trials import run_trial
 from likewise.cli import main
-from likewise.protocols.executor import Executor, SerialExecutor, reporter
-from likewise.protocols.study import Study
+from likewise.protocols.executor import Executor, Report, Runner, SerialExecutor
 
 CLASSES, EACH, SIDE = 12, 6, 36
 
@@ -64,15 +60,15 @@ def here(session_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-def run_serially(folder: Path, study: Study, execution: Execution, metric: str) -> Executor:
-    """Trials run in this process: takes the place of `likewise.app.execution.make_executor`."""
-    return SerialExecutor(partial(run_trial, folder=folder, metric=metric), reporter(study))
+def run_serially(run: Runner, report: Report, **_options: object) -> Executor:
+    """Trials run in this process: takes the place of `likewise.app.execution.choose_executor`."""
+    return SerialExecutor(run, report)
 
 
 @pytest.fixture
 def serial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands about studies run trials in this process."""
-    monkeypatch.setattr("likewise.app.execution.make_executor", run_serially)
+    monkeypatch.setattr("likewise.app.execution.choose_executor", run_serially)
 
 
 TRAIN = ("train", "--config", "quick.yaml", "--data", "ImageFolder", "--data.root", "photos")

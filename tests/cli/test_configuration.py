@@ -14,6 +14,7 @@ from likewise.app.errors import UserError
 from likewise.app.layers import read_request
 from likewise.cli import main
 from likewise.losses import CircleLoss
+from likewise.testing import loop_over
 
 GLYPHS = ("--data", "Glyphs")
 
@@ -122,8 +123,8 @@ def test_the_same_class_keeps_its_arguments(here: Path):
     assert configured("--config", "a.yaml", "--loss.miner", "null")["loss"]["init_args"]["miner"] is None
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
+@loop_over(
+    "words, expected",
     [
         (["--data", "ImageFolder", "--data.root", "x"], ("cub128", "efficientnet_lite0", "imagenet", 512, True, 1e-4)),
         (["--data", "Glyphs"], ("glyphs", "convnet", None, 64, False, 1e-3)),

@@ -12,6 +12,7 @@ import pytest
 from likewise.app.errors import UserError
 from likewise.cli.lens import loss_called, run
 from likewise.report.lens import loss_names
+from likewise.testing import loop_over
 
 
 @pytest.fixture
@@ -60,8 +61,8 @@ def test_a_browser_that_fails_is_no_error(
     assert "open it in a browser" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
+@loop_over(
+    "typed, name",
     [
         ("Multi-similarity", "Multi-similarity"),
         ("multi similarity", "Multi-similarity"),

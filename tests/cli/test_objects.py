@@ -16,6 +16,7 @@ from likewise.app.layers import allowed_by, read_request
 from likewise.app.objects import KINDS, import_class, make, resolve
 from likewise.cli.catalog import FILE, entries
 from likewise.data import MiningSampler
+from likewise.testing import loop_over
 from likewise.trunks import TRUNKS
 
 MORE = {
@@ -49,7 +50,7 @@ def test_every_loss_can_be_made_and_trained(name: str, monkeypatch: pytest.Monke
     assert torch.isfinite(embeddings.grad).all()
 
 
-@pytest.mark.parametrize("name", KINDS["miner"].names())
+@loop_over("name", KINDS["miner"].names())
 def test_every_miner_can_be_made(name: str):
     config = parse_request(read_request(["--data", "Glyphs", "--loss.miner", name]))
     loss = make(KINDS["loss"], config["loss"], {})
@@ -57,7 +58,7 @@ def test_every_miner_can_be_made(name: str):
     assert torch.isfinite(loss(torch.randn(8, 4), torch.arange(8) // 2))
 
 
-@pytest.mark.parametrize("name", KINDS["sampler"].names())
+@loop_over("name", KINDS["sampler"].names())
 def test_every_sampler_can_be_made(name: str):
     sizes = {
         "RandomBatchSampler": ["--sampler.batch_size", "4"],
@@ -75,7 +76,7 @@ def test_every_sampler_can_be_made(name: str):
     assert len(next(iter(sampler))) >= 4
 
 
-@pytest.mark.parametrize("name", KINDS["data"].names())
+@loop_over("name", KINDS["data"].names())
 def test_every_data_set_can_be_asked_for(name: str):
     flags = ROOTED.get(name, ["--data.root", "nowhere"])
     config = parse_request(read_request(["--data", name, *flags]))

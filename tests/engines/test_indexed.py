@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from likewise import losses, miners
 from likewise.engines import ChunkedEngine, DenseEngine, Engine
 from likewise.engines.dispatch import CHUNK_FROM
-from likewise.engines.indexed import IndexedMatrix, PositiveColumns
+from likewise.engines.indexed import IndexedMatrix
+from likewise.engines.positive_columns import PositiveColumns
 from likewise.engines.positive_index import find_positive_index
 from likewise.formula import (
     NEGATIVES,

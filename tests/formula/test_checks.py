@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
+from likewise import losses
 from likewise.engines import BACKENDS
 from likewise.formula import (
     POSITIVES,
@@ -22,7 +25,7 @@ from likewise.formula import (
     softplus,
 )
 from likewise.formula.checks import can_read_values
-from likewise.formula.terms import sort_declaration
+from likewise.formula.declarations import sort_declaration
 from likewise.losses import (
     AngularLoss,
     CircleLoss,
@@ -223,3 +226,24 @@ def test_hyperparameters_are_declared_once():
     assert list(declared) == ["alpha", "beta", "base"]
     assert declared["beta"].limits() == "> 0"
     assert (declared["base"].search, declared["base"].step) == ((0.0, 1.0), 0.1)
+
+
+def test_a_wrong_name_is_answered_with_the_right_one():
+    for make, message in (
+        (lambda: MultiSimilarityLoss(aplha=2), "MultiSimilarityLoss has no argument aplha; did you mean alpha?"),
+        (
+            lambda: MultiSimilarityLoss(weights=2),
+            "MultiSimilarityLoss has no argument weights; it has alpha, beta, base,",
+        ),
+        (lambda: MultiSimilarityLoss(reducer=2), "no argument reducer; did you mean reduction?"),
+        (
+            lambda: losses.ArcFaceLoss(num_classes=3, embedding_size=4),
+            "ArcFaceLoss has no argument embedding_size; did you mean embedding_dim?",
+        ),
+        (lambda: losses.TripletMarginLoss, "no attribute 'TripletMarginLoss'; did you mean TripletLoss?"),
+        (lambda: losses.CircelLoss, "did you mean CircleLoss?"),
+        (lambda: MultiSimilarityLoss()(E, ["a", "a", "b", "b"]), "likewise.metrics.encode_labels of names"),
+        (lambda: MultiSimilarityLoss()(E, Y.numpy()), "it is a ndarray: torch.as_tensor makes one of numbers"),
+    ):
+        with pytest.raises((TypeError, AttributeError), match=re.escape(message)):
+            make()

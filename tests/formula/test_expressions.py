@@ -45,8 +45,8 @@ from likewise.formula import (
     tanh,
     where,
 )
-from likewise.formula.expressions import ingredients
 from likewise.formula.operations import OPERATIONS
+from likewise.formula.traversal import ingredients
 
 # one curve for every operation of the table, so that a new operation without a slope cannot slip in
 CURVES = {

@@ -102,7 +102,10 @@ def test_two_views_and_text_to_image():
 @pytest.mark.parametrize(
     ("relation", "message"),
     [
-        (Labels(index(0, 1)), r"relation must have shape \(4, 4\), anchors x references, but its labels has"),
+        (
+            Labels(index(0, 1)),
+            r"relation must have shape \(4, 4\), anchors x references, but the shape of its labels is \(2, 2\)",
+        ),
         (Masks(torch.eye(3) > 0, torch.eye(3) < 1), r"relation must have shape \(4, 4\)"),
         (Triplets(index(0), index(1), index(4)), r"negatives of relation must be indices in 0..3 of the references"),
         (Pairs(index(0), index(-1), index(0), index(1)), r"positives of relation must be indices in 0..3"),

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise import losses
 from likewise.engines import recompute
 from likewise.formula import BOTH, NEGATIVES, POSITIVES, add_up, largest, logsumexp, mean, per_anchor, s, softplus
 from likewise.formula.expressions import PerAnchor, PerReference
 from likewise.losses import Between
+from likewise.testing import loop_over
 from tests.memory import GIVES_BACK, HIGH_WATER
 
 C, D = 37, 5
@@ -269,6 +271,24 @@ def test_half_precision_proxies_are_not_widened_as_a_whole():
     assert table == pytest.approx(30.5, abs=0.1)
     assert max(making, classifying) < 30.0, (making, classifying)
     assert stepping < 75.0, f"{stepping:.0f} MiB"
+
+
+class NoTable(TorchDispatchMode):
+    """No operation makes a tensor as large as the table of proxies."""
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, Tensor) and not any(result.is_set_to(each) for each in args if isinstance(each, Tensor)):
+            assert result.numel() < 2000 * D, function
+        return result
+
+
+@pytest.mark.usefixtures("tiny")
+@loop_over("name", ["arc-face", "proxy-anchor"])
+def test_autocast_rounds_proxies_in_chunks(name: str):
+    loss = MAKERS[name](2000, D, backend="chunked")
+    with torch.autocast("cpu", dtype=torch.bfloat16), NoTable():
+        loss(torch.ones(3, D, dtype=torch.bfloat16), torch.tensor([1, 0, 1]))
 
 
 @pytest.mark.usefixtures("tiny")

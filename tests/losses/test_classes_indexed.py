@@ -13,7 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise import losses
 from likewise.engines import DenseEngine, recompute
-from likewise.engines.indexed import PositiveColumns, fold_positives, start_others, start_positives
+from likewise.engines.indexed import fold_positives, start_others, start_positives
+from likewise.engines.positive_columns import PositiveColumns
 from likewise.formula import (
     BOTH,
     NEGATIVES,
@@ -31,8 +32,9 @@ from likewise.formula import (
     softplus,
 )
 from likewise.formula.batch import similarity_hook
-from likewise.formula.expressions import Number, PerAnchor, PerReference, walk
+from likewise.formula.expressions import Number, PerAnchor, PerReference
 from likewise.formula.folds import Count, Mean, Sum
+from likewise.formula.traversal import walk
 from likewise.losses.centers import blend_centers, nearest_center
 from tests.losses.test_classes import MAKERS, C, D, batch, make, value_and_gradients
 

@@ -107,7 +107,7 @@ def test_too_few_places_is_one_sentence_on_the_cpu():
 
 @pytest.mark.parametrize("backend", ["dense", "chunked"])
 def test_who_finds_no_room_where_nobody_looks_is_left_out(backend: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("likewise.formula.batch.can_read_values", lambda tensor: False)
+    monkeypatch.setattr("likewise.formula.inputs.can_read_values", lambda tensor: False)
     loss = make("cos-face", sampled=3, backend=backend, reduction="none")
     embeddings, labels = batch(9)
     assert len(labels.unique()) > 3

@@ -11,7 +11,7 @@ import torch
 
 from likewise import losses
 from likewise.formula import s
-from likewise.losses.proxy_base import Between, cross_entropy
+from likewise.losses import Between, cross_entropy
 from likewise.testing import make_batch
 
 

@@ -226,6 +226,10 @@ def test_losses_of_classes_refuse_grades() -> None:
         (lambda: MultiLabel.from_lists([[-1]]), "labels must be whole numbers from 0, but one of them is -1"),
         (lambda: Grades(torch.tensor([[1.5]])), "matrix must be between 0 and 1, but one of them is 1.5"),
         (lambda: GradedPairs(torch.tensor([0]), torch.tensor([0, 1]), torch.ones(1)), "one entry for each pair"),
+        (
+            lambda: GradedPairs(torch.tensor([0, 1, 1]), torch.tensor([0, 2, 2]), torch.ones(3)).with_shape(2, 3),
+            r"must list each pair once, but it has that of anchor and reference \(1, 2\) twice",
+        ),
         (lambda: Ignoring(Labels(torch.arange(2)), torch.zeros(2, 2)), "ignored must be a boolean matrix"),
         (lambda: losses.RecallAtKLoss(ks=(0,)), "ks must be a whole number ≥ 1, but it is 0"),
         (lambda: losses.PNPLoss("X"), "variant must be one of 'O', 'Ds', 'Dq', 'Iu', 'Ib', but it is 'X'"),

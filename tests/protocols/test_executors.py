@@ -95,59 +95,35 @@ def trials(method: str, place: Path, count: int = 1, stage: Any = "final") -> li
 # ---- what every executor promises
 
 
-def test_trials_run_with_one_thread_and_their_reports_are_stored(make: Make, study: Study, tmp_path: Path):
-    """Four trials on two workers; the process sees the driver's modules and is in its folder."""
-    study.add(trials("measure", tmp_path, 4))
-    executor = make(reporter(study))
-    assert executor.room() == 2
-    seen: list[int] = []
-    assert run_missing(study, executor, watch=lambda running: seen.append(len(running)))
-    assert max(seen) == 2
-    assert [(result.status, result.val, result.machine) for result in study.results()] == [
-        ("done", {"threads": 1}, os.getcwd())
-    ] * 4
-    assert [study.reports()[trial.key] for trial in study.trials()] == [
-        {1: each / 10, 2: each / 10} for each in range(4)
-    ]
+def test_every_end_of_a_trial_is_stored(make: Make, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """On two workers: trials that are done, pruned and canceled, that raise, that die, and that get further every time.
 
-
-def test_what_goes_wrong_is_tried_again_and_then_said_in_one_line(make: Make, study: Study, tmp_path: Path):
-    """A trial that raises, one that kills its process, one that does so once, and one that gets further every time."""
-    for method in ("raise", "die", "die_once", "die_on_the_way"):
+    A process sees the driver's modules, is in its folder, and has one thread.
+    """
+    study.add(trials("measure", tmp_path, 3))
+    for method in ("raise", "die", "die_on_the_way", "wait"):
         study.add(trials(method, tmp_path))
-    assert run_missing(study, make(reporter(study)), tries=2)
-    raised, died, once, on_the_way = study.results()
-    assert (raised.status, raised.error) == ("failed", "RuntimeError: this is not possible")
-    assert died.status == "failed"
-    assert "ended before the trial" in str(died.error)
-    assert once.status == "done"
-    assert (on_the_way.status, on_the_way.val) == ("done", {"step": 3})
-
-
-def test_hopeless_trials_of_a_search_are_pruned(make: Make, study: Study, tmp_path: Path):
-    """Five are done at 0.1 to 0.5 and the sixth is below their median at its first step."""
-    *others, worst = reversed(trials("measure", tmp_path, 6, "search"))
-    study.add([*others, worst])
-    executor = make(reporter(study), workers=1)
-    assert run_missing(study, executor)
-    assert [result.status for result in study.results()] == ["done"] * 5 + ["pruned"]
-    assert study.results()[-1].val == {"step": 1}
-
-
-def test_a_canceled_trial_ends_without_a_result(make: Make, study: Study, tmp_path: Path):
-    study.add([*trials("wait", tmp_path), *trials("measure", tmp_path)])
-    key = study.trials()[0].key
+    hopeless, wait = study.trials()[2].key, study.trials()[-1].key
+    store, seen = reporter(study), list[int]()
 
     def plan() -> None:
         if (tmp_path / "wait.0.begun").exists():
-            study.cancel([key])
+            study.cancel([wait])
 
-    import likewise.protocols.executor as module
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PLAN_SECONDS", 0.0)
-        assert run_missing(study, make(reporter(study)), plan=plan)
-    assert [each.state for each in study.states()] == ["canceled", "done"]
+    monkeypatch.setattr("likewise.protocols.executor.PLAN_SECONDS", 0.0)
+    executor = make(lambda key, *report: store(key, *report) and key != hopeless)
+    assert executor.room() == 2
+    assert run_missing(study, executor, plan=plan, tries=2, watch=lambda running: seen.append(len(running)))
+    assert max(seen) == 2
+    assert [each.state for each in study.states()] == ["done", "done", "pruned", "failed", "failed", "done", "canceled"]
+    first, second, pruned, raised, died, on_the_way = study.results()
+    for each in (first, second):
+        assert (each.val, each.machine) == ({"threads": 1}, os.getcwd())
+    assert study.reports()[second.key] == {1: 0.1, 2: 0.1}
+    assert pruned.val == {"step": 1}
+    assert raised.error == "RuntimeError: this is not possible"
+    assert "ended before the trial" in str(died.error)
+    assert on_the_way.val == {"step": 3}
 
 
 def test_when_the_time_is_over_trials_write_a_checkpoint_and_stay_missing(make: Make, study: Study, tmp_path: Path):
@@ -235,6 +211,15 @@ def test_two_drivers_of_one_study_are_refused(study: Study):
         Study(study.file).driving().__enter__()
 
 
+def test_hopeless_trials_of_a_search_are_pruned(study: Study, tmp_path: Path):
+    """Five are done at 0.1 to 0.5 and the sixth is below their median at its first step."""
+    *others, worst = reversed(trials("measure", tmp_path, 6, "search"))
+    study.add([*others, worst])
+    assert run_missing(study, SerialExecutor(behave, reporter(study)))
+    assert [result.status for result in study.results()] == ["done"] * 5 + ["pruned"]
+    assert study.results()[-1].val == {"step": 1}
+
+
 def test_only_some_trials_for_some_time(study: Study):
     study.add(trials("measure", Path(), 3))
     chosen = study.trials()[1].key
@@ -280,10 +265,10 @@ def test_a_worker_sees_only_the_devices_that_its_driver_sees(monkeypatch: pytest
 # ---- Ray
 
 
-@pytest.mark.parametrize("address", ["local", "", "here"])
-def test_a_cluster_is_never_started(address: str):
-    with pytest.raises(ValueError, match="address must be auto or host:port, but it is"):
-        RayExecutor(behave, lambda *_: True, address=address)
+def test_a_cluster_is_never_started():
+    for address in ("local", "", "here"):
+        with pytest.raises(ValueError, match="address must be auto or host:port, but it is"):
+            RayExecutor(behave, lambda *_: True, address=address)
 
 
 def test_an_address_without_a_cluster_is_refused_in_one_sentence():

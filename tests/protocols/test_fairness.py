@@ -16,6 +16,7 @@ from likewise.app.layers import read_request
 from likewise.losses import ProxyAnchorLoss
 from likewise.protocols.conditions import NOT_RECORDED, RULES, Conditions
 from likewise.protocols.fairness import Difference, in_words, unfair_differences
+from likewise.testing import loop_over
 from likewise.train import Data, OptimizerConfig, Run, ScheduleConfig, TrainConfig
 from likewise.train.description import describe
 from likewise.train.groups import parameter_groups
@@ -119,7 +120,7 @@ UNFAIR = {
 }
 
 
-@pytest.mark.parametrize("path", UNFAIR)
+@loop_over("path", UNFAIR)
 def test_each_setting_is_found_and_nothing_else(path: str):
     value, expected = UNFAIR[path]
     said = base()
@@ -156,7 +157,7 @@ UNUSED = ("optimizer.momentum", "optimizer.alpha", "schedule.step", "schedule.ga
 ENGINE = ("compile", "channels_last", "graph", "checkpoint_minutes", "log_every", "trackers", "on_collapse")
 
 
-@pytest.mark.parametrize("path", [path for path, _ in leaves({"config": _base()["config"]})])
+@loop_over("path", [path for path, _ in leaves({"config": _base()["config"]})])
 def test_no_setting_of_a_configuration_slips_through(path: str):
     """Every leaf of a configuration is compared, or stands in a list of what belongs to the method or changes nothing."""
     short = path.removeprefix("config.")
@@ -210,8 +211,8 @@ def test_multipliers_are_ratios():
     assert set(found(one, other)) == {"learning rate"}
 
 
-@pytest.mark.parametrize(
-    ("search", "severity"),
+@loop_over(
+    "search, severity",
     [
         ({"rounds": 50, "searched": ["optimizer.lr", "loss.alpha"]}, "note"),
         ({"rounds": 50, "searched": ["loss.alpha"]}, "unfair"),
@@ -274,8 +275,8 @@ def test_where_the_files_lie_is_no_difference():
     assert set(found(one, other)) == {NOT_RECORDED}
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
+@loop_over(
+    "change, expected",
     [
         ({"tuned_on_test": True}, ("tuned on test",)),
         ({"openings": [{"finished": True}, {"finished": False}]}, ("test set opened before the end of training",)),
@@ -299,8 +300,8 @@ def test_a_run_that_looked_at_the_test_set_is_not_like_one_that_did_not():
     assert found(*(base() | {"tuned_on_test": True} for _ in range(2))) == {}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "what"),
+@loop_over(
+    "key, value, what",
     [
         ("versions", {"torch": "9.9"}, "versions"),
         ("hardware", {"device": "NVIDIA H200"}, "hardware"),
@@ -312,9 +313,7 @@ def test_surroundings_are_notes(key: str, value: Any, what: str):
     assert (told.what, told.severity) == (what, "note")
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "what"), [("train.precision", "bf16", "precision"), ("train.ema", 0.99, "averaged weights")]
-)
+@loop_over("path, value, what", [("train.precision", "bf16", "precision"), ("train.ema", 0.99, "averaged weights")])
 def test_precision_and_averages_are_notes(path: str, value: Any, what: str):
     [told] = found(base(), changed(path, value)).values()
     assert (told.what, told.severity) == (what, "note")
@@ -413,7 +412,7 @@ def test_every_condition_has_a_reason_with_its_source():
     assert {rule.fallback for rule in RULES.values()} - {None} <= set(vars(Conditions()))
 
 
-@pytest.mark.parametrize("wrong", [{}, {"a": "run.yaml"}, {"a": []}, {"a": [3]}, {"a": None}, {"a": {"config": {}}}])
+@loop_over("wrong", [{}, {"a": "run.yaml"}, {"a": []}, {"a": [3]}, {"a": None}, {"a": {"config": {}}}])
 def test_bad_input_is_one_sentence(wrong: Any):
     with pytest.raises((TypeError, ValueError), match=r"^conditions\S* must "):
         unfair_differences(wrong)

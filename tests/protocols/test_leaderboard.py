@@ -20,6 +20,7 @@ from likewise.protocols import leaderboard
 from likewise.protocols.fairness import unfair_differences
 from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards
 from likewise.protocols.trial import Result, Trial
+from likewise.testing import loop_over
 from likewise.train import Run
 from studies.published import published
 
@@ -127,7 +128,7 @@ def test_other_folds_are_unfair():
         rank(rows)
 
 
-@pytest.mark.parametrize("column", ["data", "trunk", "dim", "protocol", "source", "weights", "pool", "images"])
+@loop_over("column", ["data", "trunk", "dim", "protocol", "source", "weights", "pool", "images"])
 def test_columns_of_a_table_are_compared_too(column: str):
     rows = [row("a", 0, 0.5, **{column: "x"}), row("b", 0, 0.4, **{column: "y"})]
     with pytest.raises(Unfair, match=r"x \(a\), y \(b\)"):
@@ -357,7 +358,7 @@ def test_a_run_that_has_not_ended_is_no_result(tmp_path: Path):
         rank([read_row(run) | {METRIC: None}])
 
 
-@pytest.mark.parametrize("wrong", [[3], [None]])
+@loop_over("wrong", [[3], [None]])
 def test_bad_input_is_one_sentence(wrong: Any):
     with pytest.raises(TypeError, match=r"^trainings must hold folders, runs, results or rows, but entry 0 is a"):
         rank(wrong)

@@ -9,7 +9,8 @@ import pytest
 
 from likewise.app.errors import UserError
 from likewise.app.parts import read_parts
-from likewise.protocols.protocol import PROTOCOLS, Protocol, classic, fixed_share, k_fold
+from likewise.protocols.protocol import PROTOCOLS, fixed_share, k_fold
+from likewise.testing import loop_over
 from tests.train.small import draw
 
 FOLDED = {"k": k_fold(3), "contiguous": k_fold(3, contiguous=True), "seeded": k_fold(3, seed=5)}
@@ -51,15 +52,6 @@ def test_the_papers_protocols():
     assert [name for name, each in PROTOCOLS.items() if each.tuned_on_test] == ["classic"]
 
 
-def test_what_may_be_looked_at_when():
-    assert classic().looks_at("search") == classic().looks_at("final") == ("test",)
-    for protocol in (fixed_share(0.2), k_fold(3)):
-        assert protocol.looks_at("search") == ("val",)
-        assert protocol.looks_at("final") == ("val", "test")
-    assert fixed_share().combinations == ("separated",)
-    assert k_fold(2).combinations == ("separated", "concatenated")
-
-
 def test_each_says_of_itself_what_it_does():
     said = {name: str(protocol) for name, protocol in PROTOCOLS.items()}
     assert "marked" in said["classic"]
@@ -70,15 +62,13 @@ def test_each_says_of_itself_what_it_does():
     assert len(set(said.values())) == len(said)
 
 
-@pytest.mark.parametrize("share", [0, 0.0, 1.0, 2, -0.1, True, "a"])
+@loop_over("share", [0, 0.0, 1.0, 2, -0.1, True, "a"])
 def test_a_share_is_between_none_and_all(share: Any):
     with pytest.raises(ValueError, match="share must be a number in"):
         fixed_share(share)
 
 
-@pytest.mark.parametrize(
-    ("given", "what"), [({"folds": 1}, "folds"), ({"folds": 2.0}, "folds"), ({"seed": -1}, "seed")]
-)
+@loop_over("given, what", [({"folds": 1}, "folds"), ({"folds": 2.0}, "folds"), ({"seed": -1}, "seed")])
 def test_strange_folds_are_refused(given: dict[str, Any], what: str):
     with pytest.raises(ValueError, match=f"{what} must be a whole number"):
         k_fold(**given)
@@ -102,9 +92,3 @@ def test_a_split_without_effect_is_refused(split: dict[str, Any], words: str, da
     with pytest.raises(UserError) as refused:
         read_parts(data, {"test": 0.2, **split})
     assert words in str(refused.value)
-
-
-def test_a_protocol_of_ones_own():
-    mine = Protocol("mine", ({"validation": 0.2, "seed": 1}, {"validation": 0.2, "seed": 2}), "me")
-    assert mine.combinations == ("separated", "concatenated")
-    assert mine.looks_at("search") == ("val",)

@@ -13,6 +13,7 @@ from scipy import stats
 from likewise.protocols.pairs import NoPairs, compare, compare_all, compare_sides
 from likewise.protocols.repeats import name_of, per_cent, shared_labels, summarize
 from likewise.protocols.significance import flip_p, holm, paired_p
+from likewise.testing import loop_over
 from studies.published import published
 
 METRIC = "test MAP@R"
@@ -29,7 +30,7 @@ def table(**scores: Any) -> list[dict[str, Any]]:
 # ---- summaries
 
 
-@pytest.mark.parametrize("count", [2, 3, 5, 10, 40])
+@loop_over("count", [2, 3, 5, 10, 40])
 def test_the_interval_is_students(count: int):
     values = np.random.default_rng(count).normal(0.4, 0.02, count)
     [found] = summarize(table(a=values), METRIC, confidence=0.9)
@@ -87,8 +88,8 @@ def test_settings_are_not_mixed():
         summarize([row("a", 0, 0.5) | {"loss.alpha": 1.0}, row("a", 1, 0.6) | {"loss.alpha": 2.0}])
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
+@loop_over(
+    "rows, message",
     [
         ([row("a", 0, 0.5), row("a", 0, 0.6)], "'a' has two of seed 0, fold 0"),
         ([row("a", 0, 0.5), row("a", 1, float("nan"))], r"that of 'a' \(seed 1, fold 0\) is nan"),
@@ -104,7 +105,7 @@ def test_bad_rows_are_refused_in_one_sentence(rows: list[dict[str, Any]], messag
         summarize(rows)
 
 
-@pytest.mark.parametrize("metric", ["seconds", "openings", "MAP@R", "dim"])
+@loop_over("metric", ["seconds", "openings", "MAP@R", "dim"])
 def test_only_metrics_of_which_more_is_better_can_be_compared(metric: str):
     rows = [row("a", 0, 0.5, seconds=3.0, openings=1, dim=64)]
     with pytest.raises(ValueError, match="metric must be one of"):
@@ -120,8 +121,8 @@ def test_names_and_labels():
 # ---- p-values
 
 
-@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 30, 500, 5000])
-@pytest.mark.parametrize("t", [1e-6, 0.1, 0.9, 1.7, 3.0, 10.0, 200.0])
+@loop_over("degrees", [1, 2, 3, 4, 7, 30, 500, 5000])
+@loop_over("t", [1e-6, 0.1, 0.9, 1.7, 3.0, 10.0, 200.0])
 def test_the_p_value_is_students_far_into_its_tails(degrees: int, t: float):
     """Differences are made so that their t is the one wanted."""
     steps = np.linspace(-1.0, 1.0, degrees + 1)
@@ -138,7 +139,7 @@ def test_p_of_degenerate_differences():
     assert flip_p([0.25]) == 1.0
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 8, 11])
+@loop_over("count", [1, 2, 5, 8, 11])
 def test_sign_flips_are_counted(count: int):
     values = np.random.default_rng(count).normal(0.3, 1.0, count).round(2)
     flipped = [abs(sum(s * v for s, v in zip(signs, values, strict=True))) for signs in product((1, -1), repeat=count)]

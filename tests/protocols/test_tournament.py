@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 from likewise.protocols.tournament import tournament
+from likewise.testing import loop_over
 from studies.published import published
 
 
@@ -17,9 +18,9 @@ def rows_of(scores, data="x"):
     return [{"method": name, "data": data, "test R@1": score} for name, score in scores.items()]
 
 
-@pytest.mark.parametrize("ties", ["average", "min"])
-@pytest.mark.parametrize("higher", [True, False])
-@pytest.mark.parametrize("seed", range(5))
+@loop_over("ties", ["average", "min"])
+@loop_over("higher", [True, False])
+@loop_over("seed", range(5))
 def test_ranks_are_scipys(ties, higher, seed):
     """Random experiments with many ties."""
     chance = random.Random(seed)
@@ -121,8 +122,8 @@ def test_it_travels_as_json():
     }
 
 
-@pytest.mark.parametrize(
-    ("rows", "options", "words"),
+@loop_over(
+    "rows, options, words",
     [
         ([], {}, "rows must hold results, but it is empty"),
         (

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from likewise.protocols.trial import Result, Trial, table
+from likewise.testing import loop_over
 
 TRIAL = Trial("circle", {"loss": {"b": 1, "a": [0.5, None]}}, 3, 1, "search", {"loss.gamma": 64.0, "dim": 8})
 
@@ -24,7 +25,7 @@ def test_a_key_is_the_checksum_of_the_sorted_json():
     assert turned.key == TRIAL.key
 
 
-@pytest.mark.parametrize(
+@loop_over(
     "change",
     [
         {"method": "circlé"},
@@ -48,8 +49,8 @@ def test_both_survive_json():
     assert again.key == TRIAL.key
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
+@loop_over(
+    "given, words",
     [
         ({"seed": -1}, "seed must be a whole number ≥ 0, but it is -1"),
         ({"seed": True}, "seed must be a whole number ≥ 0, but it is True"),

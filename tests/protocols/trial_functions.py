@@ -36,13 +36,6 @@ def _die(trial: Trial, report: Callable[[int, float], bool], place: Path) -> Res
     raise AssertionError
 
 
-def _die_once(trial: Trial, report: Callable[[int, float], bool], place: Path) -> Result:
-    if not (place / "died").exists():
-        (place / "died").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return Result(trial)
-
-
 def _die_on_the_way(trial: Trial, report: Callable[[int, float], bool], place: Path) -> Result:
     """Killed at every step, resumed at the next one: that is no failure."""
     step = len(list(place.glob("step*"))) + 1

@@ -17,7 +17,9 @@ from likewise.report.axes import fit_axis, ticks
 from likewise.report.charts import Entry, Line, histogram, line_chart, row_chart, scatter, thin
 from likewise.report.layout import check_layout, lay_out
 from likewise.report.sprites import Sheet, fitting_sheets, sprite_sheets, thumbnail
-from likewise.report.words import between, duration, moment, percent, short
+from likewise.report.words import between, duration, percent, short
+from likewise.testing import loop_over
+from likewise.text import moment
 from tests.report.runs import make_part
 
 
@@ -92,7 +94,7 @@ def test_images_that_are_not_square_stand_free():
     assert page.getpixel((32, 32))[3] == 255
 
 
-@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1", "LA", "CMYK", "I;16"])
+@loop_over("mode", ["L", "RGB", "RGBA", "P", "1", "LA", "CMYK", "I;16"])
 def test_any_mode_of_image_has_a_thumbnail(mode: str):
     assert thumbnail(Image.new(mode, (100, 80)), 64).mode in ("RGB", "RGBA")
 
@@ -141,7 +143,7 @@ def test_a_long_line_is_thinned_to_means():
     assert set(short_line.ys) == {0.5}
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.2, 12.7), (1e-6, 3e-6), (5.0, 5.0), (0.0, 0.0), (-1e9, 4.0)])
+@loop_over("low, high", [(0.0, 1.0), (-3.2, 12.7), (1e-6, 3e-6), (5.0, 5.0), (0.0, 0.0), (-1e9, 4.0)])
 def test_ticks_are_few_and_go_round(low: float, high: float):
     values, first, last = ticks(low, high, 5)
     assert first <= low <= high <= last
@@ -176,7 +178,7 @@ def test_bars_begin_at_zero_and_intervals_do_not():
     assert (endless.rows[0].low, endless.rows[0].small) == (None, "no interval")
 
 
-@pytest.mark.parametrize("values", [[0.0], [1.0], [0.99, 1.0], [0.0, 0.001], []])
+@loop_over("values", [[0.0], [1.0], [0.99, 1.0], [0.0, 0.001], []])
 def test_an_axis_of_fractions_stays_between_0_and_100(values: list[float]):
     chart = row_chart("R@1", [Entry(str(x), 0, x) for x in values])
     assert all(0.0 <= float(tick.text) <= 100.0 for tick in chart.ticks)

@@ -14,6 +14,7 @@ from likewise.report.measure import measure_part, similarities
 from likewise.report.neighbors import confusions, nearest
 from likewise.report.selection import choose_points, choose_queries
 from likewise.report.view import view
+from likewise.testing import loop_over
 from tests.report.runs import make_part
 
 
@@ -116,7 +117,7 @@ def test_best_and_worst_are_the_extremes_and_of_different_classes():
     assert found["random"] != others["random"]
 
 
-@pytest.mark.parametrize(("classes", "per_class"), [(5, 1000), (500, 10), (4000, 1), (40, 100)])
+@loop_over("classes, per_class", [(5, 1000), (500, 10), (4000, 1), (40, 100)])
 def test_the_map_shows_groups(classes: int, per_class: int):
     labels = torch.arange(classes).repeat_interleave(per_class)[torch.randperm(classes * per_class)]
     rows = choose_points(labels, 1000, seed=0)
@@ -170,8 +171,8 @@ def test_gallery_points_of_the_map_have_neighbors_in_the_gallery():
     assert "24 queries and a gallery of 48" in found.summary
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
+@loop_over(
+    "change, sentence",
     [
         ({"embeddings": torch.zeros(4)}, "embeddings must have shape"),
         ({"embeddings": torch.zeros(1, 2), "labels": torch.tensor([0])}, "at least two rows"),

@@ -13,7 +13,7 @@ from PIL import Image
 from likewise.protocols import rank, tournament
 from likewise.report import Compared, Study, StudyFigure, StudyTable, write_report, write_study
 from likewise.report.blocks import Cell, Table, Text
-from likewise.report.page import render
+from likewise.report.writing import render
 from tests.report.pages import NASTY, Elements, chromium, needs_browser, without_time
 from tests.report.runs import lines, make_part, make_run, open_test
 from tests.report.studies import make_study

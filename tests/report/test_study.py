@@ -16,6 +16,7 @@ import pytest
 from likewise.protocols.leaderboard import rank
 from likewise.protocols.tournament import tournament
 from likewise.report.study import Study, StudyFigure, StudyTable, write_study
+from likewise.testing import loop_over
 from tests.report.pages import Elements, needs_browser, text_of, use
 from tests.report.studies import difference, fail, final_rows, make_study, search_rows, searched
 
@@ -309,8 +310,8 @@ def test_what_is_not_a_table_is_refused():
         Study("s", tables={"x": [["1"]]})  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
+@loop_over(
+    "given, sentence",
     [
         ({"metric": "MAP@R"}, "metric must be a column such as 'test MAP@R' or 'val R@1', but it is 'MAP@R'"),
         ({"rows": [{"seed": 0}]}, "rows must have method in each entry, but entry 0 lacks 'method'"),

@@ -9,8 +9,6 @@ from math import comb, inf, sqrt
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from likewise.search.calibration import (
     BINS,
@@ -22,6 +20,7 @@ from likewise.search.calibration import (
     isotonic,
     monotone_map,
 )
+from likewise.testing import loop_over
 from likewise.trunks import Card, Embedder, read_card
 
 
@@ -99,13 +98,11 @@ def test_two_normal_distributions_give_the_logistic_curve():
         assert abs(np.interp(s, similarities, probabilities) - truth) < 0.02
 
 
-@given(
-    values=st.lists(st.tuples(st.floats(-5, 5), st.floats(0.1, 5)), min_size=1, max_size=12),
-)
-def test_isotonic_is_the_maximum_of_minima(values: list[tuple[float, float]]):
+@loop_over("n", [1, 2, 3, 5, 8, 12] * 5)
+def test_isotonic_is_the_maximum_of_minima(n: int):
     """The textbook's formula: at i, the maximum over a ≤ i of the minimum over b ≥ i of the mean of a … b."""
-    y, w = (np.array(each) for each in zip(*values, strict=True))
-    found, n = isotonic(y, w), len(values)
+    y, w = np.random.uniform(-5, 5, n).round(), np.random.uniform(0.1, 5, n)  # rounded, for ties
+    found = isotonic(y, w)
     mean = {(a, b): np.average(y[a : b + 1], weights=w[a : b + 1]) for a in range(n) for b in range(a, n)}
     truth = [max(min(mean[a, b] for b in range(i, n)) for a in range(i + 1)) for i in range(n)]
     assert np.allclose(found, truth, atol=1e-9)
@@ -155,8 +152,8 @@ def test_few_pairs_claim_little():
     assert found.error is None
 
 
-@pytest.mark.parametrize(
-    ("embeddings", "labels", "said"),
+@loop_over(
+    "embeddings, labels, said",
     [
         (torch.zeros(3), [1, 1, 2], r"embeddings must be finite numbers \(n, d\), but the shape is \(3,\)"),
         (torch.full((2, 2), torch.nan), [1, 1], r"embeddings must be finite"),

@@ -12,11 +12,12 @@ from likewise.metrics.ranks import ranks
 from likewise.search import Index, exact
 from likewise.search.exact import Part, nearest
 from likewise.search.vectors import Vectors, encode
+from likewise.testing import loop_over
 from tests.search.conftest import brute, units
 
 
-@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("memory", [1, 10_000, 2**28])
+@loop_over("storage", ["float32", "float16", "int8"])
+@loop_over("memory", [1, 10_000, 2**28])
 def test_equals_a_sort_of_everything(storage: str, memory: int):
     stored = [Vectors(*encode(units(rows, 24, rows), storage)) for rows in (700, 0, 301)]
     queries = units(33, 24, 9)

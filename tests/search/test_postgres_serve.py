@@ -30,6 +30,7 @@ from likewise.search.serve import make_app
 from likewise.search.serve import map as maps
 from likewise.search.serve.app import AWAY
 from likewise.search.serve.map import map_of
+from likewise.testing import loop_over
 from tests.search.database import Server
 from tests.search.serve.conftest import Process, as_file, draw, make_index, serve
 
@@ -132,7 +133,7 @@ QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "address", "given"), QUESTIONS)
+@loop_over("method, address, given", QUESTIONS)
 def test_answers_are_the_folders(
     clients: tuple[TestClient, TestClient], method: str, address: str, given: dict[str, Any]
 ):
@@ -444,7 +445,7 @@ def test_a_search_may_be_given_a_time(url: str):
     assert len(database) == 8
 
 
-@pytest.mark.parametrize(
+@loop_over(
     "place",
     [
         f"postgresql://me:{PLAIN}@host/photos#birds",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from likewise.search.matches import Matches
 from likewise.search.rerank import KReciprocal, QueryExpansion, expand, k_reciprocal
+from likewise.testing import loop_over
 
 
 def literal_k_reciprocal(
@@ -151,7 +152,7 @@ def test_a_search_with_query_expansion():
         assert found.ids[row].tolist() == again.ids[0].tolist()
 
 
-@pytest.mark.parametrize("rerank", [KReciprocal(), QueryExpansion()])
+@loop_over("rerank", [KReciprocal(), QueryExpansion()])
 def test_fewer_items_than_wanted_and_none(rerank: KReciprocal | QueryExpansion):
     here = Collection(3)
     found = rerank.rerank(here.all[:1], 5, here.search, here.vectors)

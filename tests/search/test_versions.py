@@ -1,14 +1,10 @@
-"""Killed at any moment of an update, an index is the old one or the new one, and never a mixture."""
+"""Killed at any step of an update, an index is the old one or the new one; `benchmarks.kills` kills real writers."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,37 +14,6 @@ from likewise.search import Index, adopt, check_version, list_versions, versions
 from tests.search.conftest import units
 
 ROWS = 50
-
-PROGRAM = """
-import itertools, os, sys
-import numpy as np
-import likewise.search.snapshots
-import pyarrow.compute
-from likewise.search import Index
-
-def work(folder):
-    index = Index.open(folder)
-    first = index.items(index.ids[:1])[0].metadata["round"]
-    for number in itertools.count(first + 1):
-        rows = 50
-        # every item is replaced by one that says which round it is of; odd rounds rebuild, too
-        index.add(
-            np.full((rows, 4), number) + np.eye(4)[np.arange(rows) % 4],
-            [str(row) for row in range(rows)],
-            metadata={"round": [number] * rows},
-            thumbnails=[b"%d %d" % (number, row) for row in range(rows)],
-        )
-        if number % 2:
-            index.rebuild(storage=("int8", "float16", "float32")[number // 2 % 3])
-
-for _ in sys.stdin:  # a child for each line, to be killed: starting Python anew takes a second
-    child = os.fork()
-    if not child:
-        work(sys.argv[1])
-    print(child, flush=True)
-    os.waitpid(child, 0)
-    print("dead", flush=True)
-"""
 
 
 def whole(folder: Path) -> int:
@@ -78,42 +43,6 @@ def start(folder: Path) -> Index:
         thumbnails=[b"0 %d" % row for row in range(ROWS)],
     )
     return index
-
-
-def test_killed_at_many_moments(tmp_path: Path):
-    """SIGKILL after random waits, again and again, over the same folder."""
-    folder, rng = tmp_path / "a.index", np.random.default_rng(0)
-    index = start(folder)
-    begun = time.perf_counter()
-    index.rebuild(storage="int8")
-    index.rebuild(storage="float32")
-    round_s = time.perf_counter() - begun  # about what one round takes here
-    seen, between = [], 0
-    command = [sys.executable, "-c", PROGRAM, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for number in range(100):
-            process.stdin.write("go\n")
-            process.stdin.flush()
-            child = int(process.stdout.readline())
-            time.sleep(rng.uniform(0.0, 3.0 * round_s))
-            os.kill(child, signal.SIGKILL)
-            assert process.stdout.readline() == "dead\n"
-            between += (folder / ".next").exists()
-            seen.append(whole(folder))
-            if number >= 24 and between > 3 and len(set(seen)) > 3:
-                break
-            if seen[-5:] == 5 * [seen[-1]]:  # the machine is slower than it was: nothing ends in time
-                round_s *= 1.5
-        process.stdin.close()
-    assert seen == sorted(seen)
-    assert between > 3  # it was killed in the middle of something
-    assert len(set(seen)) > 3  # and not always before it had finished anything
-    index = Index.open(folder)
-    index.remove(index.ids[:1])
-    kept = {each.folder.name for each in list_versions(folder)}
-    assert {each.name for each in folder.iterdir()} == kept | {".lock"}
 
 
 class Died(BaseException):

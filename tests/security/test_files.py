@@ -33,7 +33,7 @@ from likewise.report.study_tables import csv_link
 from likewise.sanitize import hide_secrets
 from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders
-from likewise.search.serve.guard import Guard
+from likewise.search.serve.guard import Guard, _Body
 from likewise.search.serve.limits import Limits, Refused, read_upload
 from likewise.search.serve.service import Service
 from likewise.train import Run
@@ -165,6 +165,22 @@ def test_uploads_wait_small_and_their_bytes_are_counted(here: Path, large: bytes
         return statuses
 
     assert sorted(asyncio.run(answer(5))) == [200, 200, 429, 429, 429]
+
+    async def drain() -> int:
+        """What is left of a body that is refused on its way, so that its sender reads the answer."""
+        rest = [{"type": "http.request", "body": bytes(10), "more_body": more} for more in (True, True, False)]
+
+        async def receive() -> dict[str, Any]:
+            return rest.pop(0)
+
+        def hold(_count: int) -> None:
+            raise Refused(429, "too many", retry=1)
+
+        with pytest.raises(Refused, match="too many"):
+            await _Body(receive, {}, 100, hold)()
+        return len(rest)
+
+    assert asyncio.run(drain()) == 0
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "example.org"])
@@ -370,6 +386,10 @@ def test_no_secret_is_written(here: Path, answer: Answers, monkeypatch: pytest.M
         2,
         "likewise: there is no place for postgresql://me:***@host/db\n",
     )
+    assert answer("serve", "photos", "--token", "--sesame") == (2, "likewise: there is no option ***\n")
+    with pytest.raises(app.UserError, match=r"--cache must not be a URL with a password") as refused:
+        app.configure({"data": "Glyphs", "cache": "postgresql://me:sesame@host/db"})
+    assert "sesame" not in str(refused.value)
     monkeypatch.setattr("sys.argv", [*words, "--token", "sesame"])
     run = Run.create("run", {"command": command_line()})
     run.record_opening("final", "best")

@@ -533,7 +533,7 @@ def test_a_journey_goes_on_until_nothing_is_left(birds: Any, tmp_path: Path, mon
     monkeypatch.setattr(birds.verdict, "LOOKED_AT", METHODS[:2])
     for name, value in {"searched": lambda: invented_search(), "RESULTS": out}.items():
         monkeypatch.setattr(birds.travel, name, value)
-    monkeypatch.setattr("likewise.app.execute.LocalExecutor", start)
+    monkeypatch.setattr("likewise.app.execution.LocalExecutor", start)
     monkeypatch.setattr(birds.travel.sys, "path", list(birds.travel.sys.path))
     found, _ = birds.verdict.opened(pack, "data/CUB_200_2011", "imagenet")
     (pack / birds.travel.METHODS).write_text(json.dumps({name: each.config for name, each in found.items()}))

@@ -10,8 +10,10 @@ import pytest
 import likewise.data
 import likewise.losses
 import likewise.miners
+from likewise.formula import hyperparameters
 from likewise.trunks.registry import TRUNKS
 from studies.published import DATA, SOURCES, impossible, method_of, methods, printed, published, remarks
+from studies.published.grid import TABLE_15, thesis_best, thesis_space
 
 TEN = ["Contrastive", "Triplet", "LiftedStructure", "NPair", "ProxyNCA"]
 TEN += ["Margin", "ArcFace", "MultiSimilarity", "SoftTriple", "ProxyAnchor"]
@@ -245,3 +247,39 @@ def test_refusals(asked, words):
 def test_a_callers_change_does_not_reach_the_next_caller():
     published("thesis", table=6)[0]["test R@1"] = 0.0
     assert published("thesis", table=6)[0]["test R@1"] == 0.6028
+
+
+def test_table_15_of_the_thesis():
+    """As printed, row by row: the name, the range, the step and what was found."""
+    printed = """
+        MultiSimilarity|margin λ|[0,1]|0.1|0.8
+        MultiSimilarity|scale α|(0,100]|2|18
+        MultiSimilarity|scale β|(0,100]|2|76
+        MultiSimilarity|epsilon|[0,1]|0.1|0.4
+        SoftTriple|margin λ|[0,1]|0.1|0.4
+        SoftTriple|scale α|(0,100]|2|78
+        SoftTriple|weights lr|[0.00001, 0.0001]|0.00001|0.00005
+        SoftTriple|gamma|(0,100]|10|58
+        SoftTriple|tau|[0,1]|0.1|0.4
+        ProxyAnchor|margin λ|[0,1]|0.1|0.1
+        ProxyAnchor|scale α|(0,100]|2|32
+    """
+    rows = [line.strip().split("|") for line in printed.strip().splitlines()]
+    told = [[row.loss.removesuffix("Loss"), row.printed, row.within, row.step, row.best] for row in TABLE_15]
+    assert told == [[*words, float(step), float(found)] for *words, step, found in rows]
+    for row in TABLE_15:
+        owner = getattr(likewise.losses, row.loss)
+        known = hyperparameters(owner) | {
+            f"miner.{n}": h for n, h in hyperparameters(likewise.miners.MultiSimilarityMiner).items()
+        }
+        if row.path.startswith("loss."):
+            hyper = known[row.path.removeprefix("loss.")]
+            assert all(hyper.allows(value) for value in row.setting.grid())
+        assert row.setting.has(row.setting.start)
+        assert (thesis_best(row.loss)[row.path] in row.setting.grid()) == (row.printed != "gamma")
+    assert thesis_best("SoftTripleLoss")["loss.gamma"] == pytest.approx(1 / 58)
+    assert [len(thesis_space(name)) for name in ("MultiSimilarityLoss", "SoftTripleLoss", "ProxyAnchorLoss")] == [
+        4,
+        5,
+        2,
+    ]

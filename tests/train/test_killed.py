@@ -1,14 +1,12 @@
-"""A training that is killed at any moment ends with the numbers that it would have had."""
+"""A training that is killed ends with the numbers that it would have had; `benchmarks.kills` kills it at any moment."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -67,21 +65,5 @@ def test_killed_while_a_checkpoint_is_written(cache: Path, undisturbed: Path):
         process = start(folder, cache, "--die", die)
         _, said = process.communicate(timeout=120)
         assert process.returncode == -signal.SIGKILL, said.decode()
-    finish(folder, cache)
-    assert_same(undisturbed, folder)
-
-
-@pytest.mark.slow
-def test_killed_at_random(cache: Path, undisturbed: Path):
-    chance, folder, kills = random.Random(5), cache / "random", 0
-    while kills < 3:
-        process = start(folder, cache)
-        while not (folder / "metrics.jsonl").exists() and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0.0, 0.5))
-        process.kill()
-        _, said = process.communicate()
-        assert process.returncode in (0, -signal.SIGKILL), said.decode()
-        kills += 1
     finish(folder, cache)
     assert_same(undisturbed, folder)

@@ -59,7 +59,7 @@ def test_a_second_try_leaves_no_trace(tmp_path):
 
 @pytest.mark.parametrize("installed", [[], ["tensorboard"]])
 def test_a_tracker_that_is_not_installed(tmp_path, monkeypatch, installed):
-    monkeypatch.setattr("likewise.train.loop.get_available_trackers", lambda: installed)
+    monkeypatch.setattr("likewise.train.requirements.get_available_trackers", lambda: installed)
     with pytest.raises(ValueError, match=r"must") as refused:
         train(
             linear(),

@@ -187,11 +187,11 @@ def _batches(
 ) -> Iterable[Batch]:
     if embeddings is not None:
         if labels is None:
-            raise TypeError("labels must be given together with embeddings")
+            raise TypeError("labels must be given together with embeddings, but they are None")
         exact = isinstance(embeddings, Tensor) and embeddings.is_floating_point()
         return [Batch(embeddings.double() if exact else embeddings, labels)]
     if network is not None:
-        raise TypeError("embeddings must be given together with network, as its input")
+        raise TypeError("embeddings must be given together with network, as its input, but they are None")
     classes, dim = sizes_for(*losses)
     return random_batches(whole_number("batches", number, 1), classes=classes, dim=dim, seed=seed)
 

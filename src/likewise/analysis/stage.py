@@ -80,7 +80,7 @@ def real_stage(embeddings: Tensor, labels: Tensor | None) -> Stage:
     """
     checked = embeddings_of("embeddings", embeddings).detach()
     if labels is None:
-        raise TypeError("labels must be given together with embeddings")
+        raise TypeError("labels must be given together with embeddings, but they are None")
     return Stage(checked, labels_of("labels", labels, len(checked), checked.device, "embeddings"))
 
 

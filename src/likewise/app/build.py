@@ -70,7 +70,7 @@ def this_machine() -> Machine:
     from accelerate import PartialState
 
     asked = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")
-    # several processes on a machine without a GPU are only seen by Accelerate if it is told to stay on the CPU
+    # several processes on a machine without a GPU are only seen by Accelerate with cpu=True
     state = PartialState(cpu=asked or not torch.accelerator.is_available())
     return Machine(state.device, state.process_index, state.num_processes)
 
@@ -393,7 +393,7 @@ class Store:
         return train, val
 
     def sealed(self, parts: Parts) -> Sealed[ImageCache] | None:
-        """The test part: not read, and not even listed where it is a part of its own, before it is opened."""
+        """The test part: not read before it is opened, and not listed if it is a separate part."""
         test = parts.test
         return None if test is None else Sealed(lambda: self.place(self.decode(test())), parts.sealed)
 

@@ -10,12 +10,10 @@ from pathlib import Path
 from likewise.app.chunks import ChunkFolder, open_chunks
 from likewise.app.embedding_options import EmbeddingOptions
 from likewise.app.errors import UserError, making
+from likewise.app.execution import choose_executor
 from likewise.progress import progress
 from likewise.protocols import (
     STUDY_DATABASE,
-    Executor,
-    LocalExecutor,
-    RayExecutor,
     Result,
     Study,
     Trial,
@@ -63,7 +61,14 @@ def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, options: EmbeddingOptions
     missing = set(chunks.missing())
     study.add([Trial("embed", asdict(job), start) for start in sorted(missing)])
     with making("--on"):
-        executor = _make_executor(chunks.folder, options)
+        executor = choose_executor(
+            embed_chunk,
+            lambda *_report: True,
+            workers=options.workers,
+            per_gpu=options.per_gpu,
+            on=options.on,
+            logs=chunks.folder,
+        )
     done = len(chunks.images) - chunks.count(sorted(missing))
     with progress("embedding", len(chunks.images), "img", done=done) as advance, interruptible():
 
@@ -78,16 +83,6 @@ def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, options: EmbeddingOptions
     failed = next((result for result in study.results() if result.status == "failed"), None)
     if failed is not None:
         raise UserError(f"images from number {failed.trial.seed:,} on could not be embedded: {failed.error}")
-
-
-def _make_executor(logs: Path, options: EmbeddingOptions) -> Executor:
-    def should_continue(key: str, step: int, value: float) -> bool:
-        return True
-
-    workers, per_gpu = options.workers, options.per_gpu
-    if options.on is not None:
-        return RayExecutor(embed_chunk, should_continue, address=options.on, workers=workers, per_gpu=per_gpu)
-    return LocalExecutor(embed_chunk, should_continue, workers=workers, per_gpu=per_gpu, logs=logs)
 
 
 def embed_chunk(trial: Trial, report: Callable[[int, float], bool]) -> Result:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from likewise.app.errors import Note, UserError
 from likewise.app.images import ImageList
-from likewise.data import Broken, atomic_write, cores
+from likewise.data import Broken, cores
+from likewise.files import atomic_write, hold_lock, write_text
 from likewise.progress import progress
 from likewise.search import Embedding, embed_batches, thumbnail
 
@@ -35,15 +35,9 @@ def lock_chunks(folder: Path) -> Iterator[None]:
         ...     pass
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UserError(f"another process is writing {str(folder).removesuffix(SUFFIX)}") from None
-    try:
+    refusal = UserError(f"another process is writing {str(folder).removesuffix(SUFFIX)}")
+    with hold_lock(folder / ".lock", refusal):
         yield
-    finally:
-        lock.release()
 
 
 @dataclass(frozen=True)
@@ -80,8 +74,7 @@ class ChunkFolder:
         content = {**description, "size": self.size, "thumbnails": self.thumbnails}
         file = self.folder / DESCRIPTION
         if not file.exists():
-            with atomic_write(file) as part:
-                part.write_text(json.dumps(content))
+            write_text(file, json.dumps(content))
             return
         if json.loads(file.read_text()) != content:
             raise UserError(
@@ -95,8 +88,7 @@ class ChunkFolder:
     def write_images(self) -> None:
         """Write the list of images for other processes: they open the folder with `open_chunks`."""
         content = {"root": str(self.images.root.absolute()), "paths": self.images.paths}
-        with atomic_write(self.folder / IMAGES) as part:
-            part.write_text(json.dumps(content))
+        write_text(self.folder / IMAGES, json.dumps(content))
 
     def missing(self) -> list[int]:
         """The first images of the chunks that are not embedded yet."""

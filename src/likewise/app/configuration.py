@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentError
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from likewise.app.objects import import_class, kind_of, needed
 from likewise.app.options import check_options, flag
 from likewise.app.trust import check_names
 from likewise.data import TRANSFORMS
+from likewise.sanitize import hide_passwords
 from likewise.schema import SCHEMA, upgrade
 from likewise.train import OptimizerConfig, ScheduleConfig, TrainConfig
 
@@ -194,10 +196,24 @@ def add_settings(parser: ArgumentParser, tree: Tree) -> None:
         >>> parser.get_defaults().train.epochs
         20
     """
+    _add_settings(parser, _skipped(tree))
+
+
+def _add_settings(parser: ArgumentParser, skipped: Iterable[tuple[str, frozenset[str]]]) -> None:
+    left_out = dict(skipped)
     for name, setting in SETTINGS.items():
         path = tuple(name.split("."))
-        if kind_of(path) is not None:
-            _add_class(parser, path, tree, setting.help)
+        kind = kind_of(path)
+        if kind is not None:
+            parser.add_subclass_arguments(
+                import_class(kind.base),
+                name,
+                skip=set(left_out[name]),
+                metavar="NAME",
+                help=setting.help,
+                fail_untyped=False,
+                as_group=len(path) == 1,
+            )
         elif is_dataclass(setting.hint):
             add_group(parser, name, setting.hint)
         else:
@@ -219,23 +235,29 @@ def add_group(parser: ArgumentParser, key: str, thing: Any, left_out: Collection
             action.help = SUPPRESS  # its options are listed one by one
 
 
-def _add_class(parser: ArgumentParser, path: tuple[str, ...], tree: Tree, help: str) -> None:
-    kind, chosen = kind_of(path), tree
-    assert kind is not None
-    for word in path:
-        chosen = chosen.get(word, {}) if isinstance(chosen, dict) else {}
-    skip = set(kind.filled)
-    for place, name in _classes(chosen):
-        skip |= {place + each for each in needed(kind, import_class(name))}
-    parser.add_subclass_arguments(
-        import_class(kind.base),
-        ".".join(path),
-        skip=skip,
-        metavar="NAME",
-        help=help,
-        fail_untyped=False,
-        as_group=len(path) == 1,
-    )
+def _skipped(tree: Tree) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Arguments that are no options of the classes in a configuration, by the name of the setting."""
+    found = []
+    for name in SETTINGS:
+        path = tuple(name.split("."))
+        kind, chosen = kind_of(path), tree
+        if kind is None:
+            continue
+        for word in path:
+            chosen = chosen.get(word, {}) if isinstance(chosen, dict) else {}
+        skip = set(kind.filled)
+        for place, each in _classes(chosen):
+            skip |= {place + argument for argument in needed(kind, import_class(each))}
+        found.append((name, frozenset(skip)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=8)
+def _parser(skipped: tuple[tuple[str, frozenset[str]], ...]) -> ArgumentParser:
+    """A parser of configurations; to make one takes longer than to parse with it."""
+    parser = ArgumentParser(exit_on_error=False)
+    _add_settings(parser, skipped)
+    return parser
 
 
 def _classes(tree: Any, place: str = "") -> Iterator[tuple[str, str]]:
@@ -321,13 +343,22 @@ def check(tree: Tree, allow: Collection[str] = ()) -> Tree:
 def _parse(tree: Tree, allow: Collection[str]) -> Tree:
     """A configuration with every default in it, as plain values."""
     check_names(tree, allow)  # jsonargparse imports every class that it sees
-    parser = ArgumentParser(exit_on_error=False)
-    add_settings(parser, tree)
+    _refuse_passwords(tree, ())
+    parser = _parser(_skipped(tree))
     try:
         parsed: Tree = yaml.safe_load(parser.dump(parser.parse_object(tree), skip_unset=False))
     except (ArgumentError, TypeError, ValueError) as error:
         raise UserError(f"the configuration is not valid: {sentence(error)}") from error
     return {"schema": SCHEMA, **parsed}
+
+
+def _refuse_passwords(tree: Any, path: tuple[str, ...]) -> None:
+    """Refuse a URL with a password: configurations are written to files."""
+    if isinstance(tree, Mapping):
+        for key, value in tree.items():
+            _refuse_passwords(value, path if key == "init_args" else (*path, str(key)))
+    elif isinstance(tree, str) and hide_passwords(tree) != tree:
+        raise UserError(f"{flag(path)} must not be a URL with a password: it would be written to run.yaml")
 
 
 def _require(tree: Tree) -> Tree:

@@ -1,4 +1,4 @@
-"""What a training is unless it is told otherwise: one table, which ``likewise train --print-config`` shows applied."""
+"""Defaults of a training: one table, which ``likewise train --print-config`` shows applied."""
 
 from __future__ import annotations
 

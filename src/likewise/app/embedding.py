@@ -16,7 +16,8 @@ from likewise.app.embedding_options import EmbeddingOptions
 from likewise.app.errors import UserError, writing
 from likewise.app.images import ImageList, find_images
 from likewise.app.models import ModelSource, resolve_model
-from likewise.data import Broken, atomic_write
+from likewise.data import Broken
+from likewise.files import atomic_write
 from likewise.search import Embedding, Encoder, batch_for
 
 CHUNK = 2048

@@ -8,28 +8,18 @@ processes that train.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 
 from likewise.app.errors import UserError
-from likewise.app.trials import WHERE_THINGS_ARE, run_trial
-from likewise.app.trust import check_names
+from likewise.app.execution import Execution, hold_table, run_trials
+from likewise.app.trials import WHERE_THINGS_ARE
 from likewise.progress import is_quiet, quiet
-from likewise.protocols import (
-    STUDY_DATABASE,
-    ExecutorBroken,
-    LocalExecutor,
-    Study,
-    interruptible,
-    read_pack,
-    reporter,
-    run_missing,
-)
+from likewise.protocols import STUDY_DATABASE, ExecutorBroken, Study, TrialState, read_pack
 
 
 def execute_pack(
@@ -66,36 +56,23 @@ def execute_pack(
         0 done, 0 failed, 0 missing
         True
     """
-    if minutes is not None and not minutes > 0:
-        raise UserError(f"--minutes must be a number > 0, but it is {minutes:g}")
+    execution = Execution(workers, per_gpu, minutes=minutes, allow=tuple(allow), places=places or {})
     folder = Path(pack)
     metric = str(read_pack(folder)["metric"])  # refused before a table is made
     study = Study(folder / STUDY_DATABASE)
-    run = partial(run_trial, folder=folder, metric=metric, places=dict(places or {}), allow=tuple(allow))
-    for trial in study.missing():
-        check_names(trial.config, allow)
     last = ""
 
-    def show(*_: object) -> None:
+    def show(states: Sequence[TrialState], _running: Mapping[str, str]) -> None:
         nonlocal last
-        counts = study.counts()
+        counts = Counter(each.state for each in states)
         text = f"{counts['done'] + counts['pruned']} done, {counts['failed']} failed, {counts['missing']} missing"
         if text != last and not is_quiet():
             print(text, flush=True)
         last = text
 
-    seconds = math.inf if minutes is None else 60 * minutes
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(study.driving())
-        except RuntimeError as error:
-            raise UserError(str(error)) from error
-        stack.enter_context(interruptible())
-        executor = LocalExecutor(run, reporter(study), workers=workers, per_gpu=per_gpu, logs=folder)
-        try:
-            return run_missing(study, executor, plan=plan, seconds=seconds, watch=show)
-        finally:
-            show()
+    with hold_table(study):
+        run_trials(folder, study, execution, metric=metric, plan=plan, watch=show)
+    return not study.missing()
 
 
 def main(words: Sequence[str] | None = None) -> int:

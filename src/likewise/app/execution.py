@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +17,8 @@ from likewise.protocols import (
     Executor,
     LocalExecutor,
     RayExecutor,
+    Report,
+    Runner,
     Study,
     TrialState,
     fitting_workers,
@@ -40,6 +43,7 @@ class Execution:
         minutes: time limit; ``None``: until nothing is missing.
         shard: the part of the trials to run: its number, from 1, and the number of parts; ``None``: all trials.
         allow: packages, modules and classes that trials may name besides the listed ones.
+        places: where things are on this machine, such as ``{"data.root": "/data/birds"}``; the trials stay the same.
 
     Examples:
         >>> str(Execution(workers=2))
@@ -55,6 +59,7 @@ class Execution:
     minutes: float | None = None
     shard: tuple[int, int] | None = None
     allow: tuple[str, ...] = ()
+    places: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 0:
@@ -76,6 +81,26 @@ class Execution:
             return f"on the Ray cluster {self.on}"
         words = "1 worker" if self.count() == 1 else f"{self.count()} workers"
         return words if self.shard is None else f"shard {self.shard[0]} of {self.shard[1]}, {words}"
+
+
+@contextmanager
+def hold_table(study: Study) -> Iterator[None]:
+    """Hold a table while this process changes it and runs its trials.
+
+    Examples:
+        >>> import tempfile
+        >>> study = Study(tempfile.mkdtemp() + "/study.db")
+        >>> with hold_table(study), hold_table(study):
+        ...     pass
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: ...study.db must be run by one process, but another one runs it
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(study.driving())
+        except RuntimeError as error:
+            raise UserError(str(error)) from error
+        yield
 
 
 def run_trials(
@@ -112,8 +137,16 @@ def run_trials(
         return
     for trial in study.missing():
         check_names(trial.config, execution.allow)
+    run = partial(run_trial, folder=folder, metric=metric, places=dict(execution.places), allow=execution.allow)
     with making("--on"):
-        executor = make_executor(folder, study, execution, metric)
+        executor = choose_executor(
+            run,
+            reporter(study),
+            workers=execution.workers,
+            per_gpu=execution.per_gpu,
+            on=execution.on,
+            logs=folder,
+        )
     shard = execution.shard
     try:
         with interruptible():
@@ -130,18 +163,23 @@ def run_trials(
             watch(study.states(), {})
 
 
-def make_executor(folder: Path, study: Study, execution: Execution, metric: str) -> Executor:
-    """The executor that runs the trials of a study.
+def choose_executor(
+    run: Runner, report: Report, *, workers: int | None, per_gpu: int, on: str | None, logs: Path
+) -> Executor:
+    """A Ray cluster if its address is given, otherwise processes of this machine.
+
+    Args:
+        run: runs one trial.
+        report: called for every value that a trial measures on its way.
+        workers: number of trials at once; ``None``: as many as fit.
+        per_gpu: number of trials that share a GPU.
+        on: the address of a Ray cluster.
+        logs: the folder for the output of processes.
 
     Examples:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> make_executor(folder, Study(folder / "study.db"), Execution(workers=2), "MAP@R").room()
+        >>> choose_executor(max, max, workers=2, per_gpu=1, on=None, logs=Path()).room()
         2
     """
-    run = partial(run_trial, folder=folder, metric=metric, allow=execution.allow)
-    if execution.on is not None:
-        return RayExecutor(
-            run, reporter(study), address=execution.on, workers=execution.workers, per_gpu=execution.per_gpu
-        )
-    return LocalExecutor(run, reporter(study), workers=execution.count(), per_gpu=execution.per_gpu, logs=folder)
+    if on is not None:
+        return RayExecutor(run, report, address=on, workers=workers, per_gpu=per_gpu)
+    return LocalExecutor(run, report, workers=workers, per_gpu=per_gpu, logs=logs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +18,8 @@ from likewise.app.embedding_options import EmbeddingOptions
 from likewise.app.errors import UserError, making, writing
 from likewise.app.index_places import check_free, chunk_folder, finish_index, index_name, new_folder, remove_leftovers
 from likewise.app.models import ModelSource, resolve_model
-from likewise.data import Broken, atomic_write
-from likewise.sanitize import escape_formula
+from likewise.app.tables import write_rows
+from likewise.data import Broken
 from likewise.search import THUMBNAIL_SIDE, Encoder, Index, Kind, Storage, read_embeddings
 
 CHUNK = 1024
@@ -424,8 +423,5 @@ def _write_broken(folder: Path, collection: Collection, embedded: EmbeddedImages
     if not embedded.broken:
         file.unlink(missing_ok=True)
         return
-    with atomic_write(file) as part, part.open("w", newline="", encoding="utf-8") as opened:
-        writer = csv.writer(opened)
-        writer.writerow(("path", "reason"))
-        for each in embedded.broken:
-            writer.writerow(map(escape_formula, (collection.images.paths[each.index], each.reason)))
+    rows = [{"path": collection.images.paths[each.index], "reason": each.reason} for each in embedded.broken]
+    write_rows(file, rows, ["path", "reason"])

@@ -74,7 +74,7 @@ def _read(data: Config, part: str | None) -> ImageDataset:
 
 
 def _own(data: Config, part: str) -> ImageDataset | None:
-    """A part that the data set may have of its own."""
+    """A part of the data set, if it has one of this name."""
     with making("the data set"):
         try:
             return make(KINDS["data"], data, {"split": part})  # type: ignore[no-any-return]

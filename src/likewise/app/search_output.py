@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from likewise.app.errors import UserError, writing
+from likewise.app.errors import writing
 from likewise.app.index_places import is_near
 from likewise.app.searching import Answer, Cluster
-from likewise.data import BrokenImage, atomic_write
-from likewise.sanitize import escape_formula
+from likewise.app.tables import TABLE_FORMATS, check_file
+from likewise.data import BrokenImage
+from likewise.files import atomic_write
 from likewise.search import Index, Item, Shot, draw_contact_sheet, pixels, place_below
 
-TABLE_FORMATS = (".csv", ".parquet", ".jsonl")
 SHEET_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
 SHEET_ROWS = 12
@@ -43,14 +41,8 @@ def check_outputs(table: Path | None, sheet: Path | None) -> None:
         likewise.app.errors.UserError: --out must be a file that ends in .csv, .parquet, .jsonl, but it is found.txt
     """
     for option, file, formats in (("--out", table, TABLE_FORMATS), ("--sheet", sheet, SHEET_FORMATS)):
-        if file is None:
-            continue
-        if file.suffix.lower() not in formats:
-            raise UserError(f"{option} must be a file that ends in {', '.join(formats)}, but it is {file}")
-        if file.is_dir():
-            raise UserError(f"{option} must be a file, but {file} is a folder")
-        if not file.parent.is_dir():
-            raise UserError(f"{option} must be a file in a folder that is there, but there is no folder {file.parent}")
+        if file is not None:
+            check_file(option, file, formats)
 
 
 def item_row(item: Item) -> Row:
@@ -97,44 +89,6 @@ def cluster_rows(clusters: Sequence[Cluster]) -> list[Row]:
     """
     rows = [{"cluster": number, **item_row(item)} for number, each in enumerate(clusters, 1) for item in each.items]
     return sorted(rows, key=lambda row: int(row["id"]))
-
-
-def write_rows(
-    out: str | Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, raw: bool = False
-) -> None:
-    """Write rows to a CSV, Parquet or JSON-lines file, which is replaced as a whole.
-
-    Args:
-        out: the file, which ends in ``.csv``, ``.parquet`` or ``.jsonl``.
-        rows: such as those of `answer_rows`.
-        columns: the columns and their order; a row may lack some.
-        raw: write texts to CSV as they are; otherwise those that a spreadsheet would compute are escaped.
-
-    Examples:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "found.csv"
-        >>> write_rows(file, [{"id": 3, "path": "b.jpg"}], ["id", "path"])
-        >>> file.read_text().split()
-        ['id,path', '3,b.jpg']
-    """
-    out = Path(out)
-    check_outputs(out, None)
-    with writing(out), atomic_write(out) as part:
-        if out.suffix.lower() == ".jsonl":
-            lines = (json.dumps({name: row.get(name) for name in columns}, ensure_ascii=False) for row in rows)
-            part.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-        elif out.suffix.lower() == ".csv":
-            with part.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(columns if raw else map(escape_formula, columns))
-                for row in rows:
-                    cells = ["" if row.get(name) is None else row[name] for name in columns]
-                    writer.writerow(cells if raw else map(escape_formula, cells))
-        else:
-            import pyarrow
-            from pyarrow import parquet
-
-            parquet.write_table(pyarrow.table({name: [row.get(name) for row in rows] for name in columns}), part)
 
 
 def answer_shots(index: Index, answers: Sequence[Answer], *, show_files: bool = False) -> list[list[Shot]]:
@@ -216,7 +170,7 @@ def write_sheet(out: str | Path, index: Index, rows: Sequence[Sequence[Shot]], *
         >>> write_sheet(tempfile.mkdtemp() + "/found.png", index, [[Shot(None, "query", lead=True)]])
     """
     out = Path(out)
-    check_outputs(None, out)
+    check_file("--sheet", out, SHEET_FORMATS)
     detail = f"{len(index):,} images" + (f", where {where}" if where else "")
     file = BytesIO()
     draw_contact_sheet(rows, heading=index.name, detail=detail).save(file, SHEET_FORMATS[out.suffix.lower()])

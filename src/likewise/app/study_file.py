@@ -93,24 +93,37 @@ class StudyFile:
 
     def trials(self) -> list[Trial]:
         """Every training of the study, all of its methods for one seed and fold after the other."""
-        chosen = self.chosen_protocol()
-        combinations = list(itertools.product(*self.vary.values()))
-        base = with_paths(self.base, allow=self.allow)
-        trials = []
-        for seed, values, fold in itertools.product(self.seeds, combinations, range(len(chosen.folds))):
-            shared = base
-            for path, value in zip(self.vary, values, strict=True):
-                shared = merged(shared, with_paths(_nested(path, value), allow=self.allow))
-            for method, changes in self.methods.items():
-                try:
-                    config = self._config(shared, changes, {**chosen.folds[fold]}, seed)
-                except NotAllowed:
-                    raise
-                except UserError as error:
-                    raise UserError(f"method {method}: {error}") from error
-                labels = _labels(config) | self._varied(values)
-                trials.append(Trial(method, config, seed, fold, "final", labels))
-        return trials
+        folds = self.chosen_protocol().folds
+        cells = list(itertools.product(itertools.product(*self.vary.values()), enumerate(folds)))
+        configs = [self._configs(values, fold) for values, (_, fold) in cells]
+        return [
+            Trial(
+                method,
+                {**copy.deepcopy(config), "seed": seed},
+                seed,
+                fold,
+                "final",
+                _labels(config) | self._varied(values),
+            )
+            for seed in self.seeds
+            for (values, (fold, _)), methods in zip(cells, configs, strict=True)
+            for method, config in methods.items()
+        ]
+
+    def _configs(self, values: Sequence[Any], split: Tree) -> dict[str, Tree]:
+        """The complete configuration of each method with the first seed, for some values of what is varied."""
+        shared = with_paths(self.base, allow=self.allow)
+        for path, value in zip(self.vary, values, strict=True):
+            shared = merged(shared, with_paths(_nested(path, value), allow=self.allow))
+        configs = {}
+        for method, changes in self.methods.items():
+            try:
+                configs[method] = self._config(shared, changes, {**split}, self.seeds[0])
+            except NotAllowed:
+                raise
+            except UserError as error:
+                raise UserError(f"method {method}: {error}") from error
+        return configs
 
     def configuration(self, method: str) -> Tree:
         """The complete configuration of a method with the first seed, without the split of the protocol.

@@ -13,7 +13,7 @@ import yaml
 from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.study_file import KEYS, StudyFile
-from likewise.data import atomic_write
+from likewise.files import write_text
 from likewise.sanitize import read_yaml
 from likewise.schema import schema_of, upgrade_part, upgrade_setting
 
@@ -62,12 +62,11 @@ def make_study(tree: Any, *, name: str = "study") -> StudyFile:
     """
     if not isinstance(tree, Mapping):
         raise UserError(f"must have keys such as name and methods, but it is a {type(tree).__name__}")
-    tree = {key: value for key, value in tree.items() if key != "board" or value is not None}  # of earlier versions
     for key in tree:
         if key not in (*KEYS, "schema"):
             raise UserError(f"there is no key {key} in a study{nearest(str(key), KEYS)}")
     try:
-        arguments = {"name": name, "methods": {}, **_upgrade_study(tree)}
+        arguments = {"name": name, "methods": {}, **_upgrade_study(dict(tree))}
     except ValueError as error:
         raise UserError(str(error)) from error
     return StudyFile(**arguments)
@@ -171,17 +170,3 @@ def _find_difference(before: Any, now: Any, path: str = "") -> tuple[str, Any, A
         if difference is not None:
             return difference
     return None
-
-
-def write_text(file: Path, text: str) -> None:
-    """Replace a text file atomically.
-
-    Examples:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "best.yaml"
-        >>> write_text(file, "seed: 0")
-        >>> file.read_text()
-        'seed: 0'
-    """
-    with atomic_write(file) as part:
-        part.write_text(text, encoding="utf-8")

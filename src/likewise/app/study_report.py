@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import yaml
 
 from likewise.app.conditions import read_conditions
 from likewise.app.study_file import StudyFile
-from likewise.app.study_io import write_text
 from likewise.app.study_page import write_study_page
-from likewise.data import atomic_write
+from likewise.app.tables import write_rows
+from likewise.files import write_text
 from likewise.protocols import (
     Comparisons,
     Difference,
@@ -36,7 +35,6 @@ from likewise.protocols import (
     table,
     tournament,
 )
-from likewise.sanitize import escape_formula
 
 BEST_FILE = "best.yaml"
 """The best configuration of a search, in the folder of its study."""
@@ -113,7 +111,7 @@ def conclude_study(study: StudyFile, folder: Path, trials: Study, *, allow_unfai
     done = [result for result in results if result.status == "done" and result.test]
     joined = concatenated(done, folder, folds) if folds > 1 else []
     everything = [*results, *joined]
-    write_rows(folder, table(everything))
+    write_results(folder, table(everything))
     if not done:
         return StudyReport(study, folder, trials.counts(), tuple(everything), is_concluded=True)
     boards, unfair = _rank(study, done, joined, allow_unfair)
@@ -192,7 +190,7 @@ def conclude_search(study: StudyFile, folder: Path, trials: Study, search: Searc
         True
     """
     results, tried = trials.results(), tuple(history(search, trials))
-    write_rows(folder, table(results))
+    write_results(folder, table(results))
     winner = best(tried)
     if winner is not None:
         text = yaml.safe_dump(at_point(dict(search.config), winner.point), sort_keys=False, allow_unicode=True)
@@ -200,34 +198,17 @@ def conclude_search(study: StudyFile, folder: Path, trials: Study, search: Searc
     return StudyReport(study, folder, trials.counts(), tuple(results), tried=tried, best=winner, is_concluded=True)
 
 
-def write_rows(folder: Path, rows: Sequence[Mapping[str, object]]) -> None:
+def write_results(folder: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write the tidy table as ``results.csv``, and as ``results.parquet`` if pyarrow is installed.
 
     Examples:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
-        >>> write_rows(folder, [{"method": "circle", "test R@1": 0.5}])
+        >>> write_results(folder, [{"method": "circle", "test R@1": 0.5}])
         >>> (folder / "results.csv").read_text().splitlines()
         ['method,test R@1', 'circle,0.5']
     """
     columns = list(rows[0]) if rows else []
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: escape_formula(cell) for name, cell in row.items()} for row in rows)
-    write_text(folder / "results.csv", text.getvalue())
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        return
-    if rows:
-        with atomic_write(folder / "results.parquet") as part:
-            parquet.write_table(pyarrow.table({name: _unify([row[name] for row in rows]) for name in columns}), part)
-
-
-def _unify(values: Sequence[object]) -> list[object]:
-    """A column of one type: text if there are text and numbers, as in CSV."""
-    types = {type(value) for value in values if value is not None}
-    is_mixed = len(types) > 1 and types != {int, float}
-    return [str(value) if is_mixed and value is not None else value for value in values]
+    write_rows(folder / "results.csv", rows, columns)
+    if rows and find_spec("pyarrow") is not None:
+        write_rows(folder / "results.parquet", rows, columns)

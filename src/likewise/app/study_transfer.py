@@ -11,7 +11,7 @@ from likewise import protocols
 from likewise.app.errors import UserError, sentence
 from likewise.app.execution import Execution, Watch, run_trials
 from likewise.app.study_io import STUDY_FILE, read_study
-from likewise.app.study_report import write_rows
+from likewise.app.study_report import write_results
 from likewise.app.study_table import drive_shard, drive_study, open_study, view_study
 from likewise.protocols import in_shard, table
 
@@ -124,5 +124,5 @@ def export_study(folder: str | os.PathLike[str]) -> Path:
     """
     read_study(Path(folder) / STUDY_FILE)
     with view_study(Path(folder)) as study:
-        write_rows(Path(folder), table(study.results()))
+        write_results(Path(folder), table(study.results()))
     return Path(folder) / "results.csv"

@@ -25,7 +25,7 @@ from likewise.app.errors import UserError, sentence
 from likewise.app.evaluation import Opening, model_file, parts_of
 from likewise.app.parts import read_parts
 from likewise.app.trust import check_names
-from likewise.data import atomic_write
+from likewise.files import atomic_write, write_text
 from likewise.protocols import TEST_SET_FILE, Result, Trial, at_point
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
 
@@ -80,8 +80,7 @@ def run_trial(
             config = fit_batches(config, parts, machine)
         pieces = make_pieces(config, machine, parts)
         place.mkdir(parents=True, exist_ok=True)
-        with atomic_write(place / "config.yaml") as part:
-            part.write_text(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True), encoding="utf-8")
+        write_text(place / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
         has_run = (place / "run.yaml").exists()
         _wait_for_orphan(place)
         run = pieces.train(place, config, machine, resume=has_run, should_continue=should_continue, keep_start=False)

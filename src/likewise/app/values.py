@@ -179,7 +179,7 @@ def _fit(value: Any, member: Any) -> Any:
 
 
 def _is_object(value: Any, origin: Any) -> bool:
-    """Whether a mapping describes an object of a class: by its class, or for a dataclass by its fields alone."""
+    """Whether a mapping describes an object of a class: by its class, or a dataclass by its fields."""
     plain = is_dataclass(origin) and not isabstract(origin)
     return isinstance(value, Mapping) and (plain or "class_path" in value)
 

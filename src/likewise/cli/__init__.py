@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "Command", "main"]
 
 _PLACES = {
-    "COMMANDS": "commands",
-    "Command": "commands",
-    "main": "app",
+    "app": "main",
+    "commands": "COMMANDS Command",
 }
 
 # commands that list or help answer at once

@@ -20,7 +20,7 @@ from likewise.cli.commands import COMMANDS
 from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
 from likewise.progress import quiet
-from likewise.sanitize import hide_passwords, hide_secrets
+from likewise.sanitize import hide_in, hide_passwords, hide_secrets
 
 EXAMPLES = (
     "likewise demo",
@@ -67,29 +67,20 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except NotAllowed as mistake:
-        if debug:
-            traceback.print_exc()
-        print(f"likewise: {hide_passwords(str(mistake))}", file=sys.stderr)
-        print(f"if you trust it: {_command([*words, *mistake.flags])}", file=sys.stderr)
-        return 2
-    except UserError as mistake:
-        if debug:
-            traceback.print_exc()
-        print(f"likewise: {hide_passwords(str(mistake))}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        if error.errno not in NO_ROOM or error.filename is None:
+    except (UserError, OSError, KeyboardInterrupt) as error:
+        if isinstance(error, OSError) and (error.errno not in NO_ROOM or error.filename is None):
             raise
         if debug:
             traceback.print_exc()
-        print(f"likewise: {error.filename} cannot be written or read: {error.strerror}", file=sys.stderr)
+        if isinstance(error, KeyboardInterrupt):
+            print("stopped", file=sys.stderr)
+            return 130
+        if isinstance(error, OSError):
+            error = UserError(f"{error.filename} cannot be written or read: {error.strerror}")
+        print(f"likewise: {hide_in(str(error), words)}", file=sys.stderr)
+        if isinstance(error, NotAllowed):
+            print(f"if you trust it: {_command([*words, *error.flags])}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        if debug:
-            traceback.print_exc()
-        print("stopped", file=sys.stderr)
-        return 130
 
 
 def _command(words: Sequence[str]) -> str:

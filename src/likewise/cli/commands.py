@@ -49,7 +49,7 @@ COMMANDS = {
     "export": Command(WORK, "a model for other programs: ONNX, torch.export, a hub's folder", "likewise.cli.export"),
     "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "write_report"),
     "compare": Command(
-        COMPARE, "which of two methods is better, or that it cannot be told", "likewise.cli.comparing", "compare"
+        COMPARE, "which of two methods is better, if they are distinguishable", "likewise.cli.comparing", "compare"
     ),
     "tune": Command(COMPARE, "search hyper-parameters on validation classes", "likewise.cli.tuning", "tune"),
     "repeat": Command(COMPARE, "one method with several seeds: mean and interval", "likewise.cli.tuning", "repeat"),

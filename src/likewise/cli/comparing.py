@@ -39,7 +39,7 @@ def compare(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.app.errors.UserError: nowhere must be the folder of a study or of a run, but it is neither
     """
-    parser = _make_parser("compare", "Say of every two methods which is better, or that it cannot be told.")
+    parser = _make_parser("compare", "Say of every two methods which is better, or that they are not distinguishable.")
     parser.add_argument("--methods", metavar="NAME", nargs="+", help="only these (default: all)")
     parser.add_argument("--holm", action="store_true", help="correct for many comparisons (Holm 1979)")
     options = parser.parse_args(words)

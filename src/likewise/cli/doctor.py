@@ -14,7 +14,7 @@ from pathlib import Path
 
 from likewise import __version__
 from likewise.cli.arguments import Arguments
-from likewise.cli.packages import PACKAGES, missing_packages
+from likewise.cli.packages import PACKAGES, TASKS, missing_packages
 from likewise.cli.screen import bold, columns
 
 OLDEST = (3, 11)
@@ -58,13 +58,15 @@ def run(words: Sequence[str]) -> int:
     needed = [*python_and_packages(), *devices(), *places()]
     print(bold("needed"))
     print(columns([_row(each) for each in needed]))
-    print("\n" + bold("optional"))
+    print("\n" + bold("what works"))
+    tasks = list(check_tasks())
+    print(columns([_row(each, "missing") for each in tasks]))
+    print("\n" + bold("optional packages"))
     print(columns([_row(each, "not installed") for each in optional()]))
     bad = [each.what for each in needed if not each.good]
-    print("\n" + (f"missing or broken: {', '.join(bad)}" if bad else "everything that is needed is there"))
-    lacking = [each.name for each in missing_packages("train")]
-    if lacking:
-        print(f"likewise train needs {', '.join(lacking)}: pip install 'likewise[train]'")
+    ready = sum(each.good for each in tasks)
+    summary = f"{ready} of {len(tasks)} tasks are ready"
+    print("\n" + (f"missing or broken: {', '.join(bad)}" if bad else summary))
     return 1 if bad else 0
 
 
@@ -125,7 +127,7 @@ def devices() -> Iterator[Finding]:
     elif torch.backends.mps.is_available():
         yield Finding("mps", "Apple's GPU")
     else:
-        built = "torch is built for it" if torch.version.cuda else "this torch is built for the CPU alone"
+        built = "torch is built for it" if torch.version.cuda else "this torch is built for the CPU"
         yield Finding("gpu", f"none is seen ({built})")
 
 
@@ -159,14 +161,30 @@ def _cache(folder: Path) -> Finding:
     return Finding("cache", f"{folder}, {free}")
 
 
-def optional() -> Iterator[Finding]:
-    """What is there of the rest, and how to get what is not.
+def check_tasks() -> Iterator[Finding]:
+    """Whether the packages of each task are there, and the command that installs what is not.
 
     Examples:
-        >>> len(list(optional())) == len(PACKAGES)
-        True
+        >>> next(check_tasks()).text
+        'ready: accelerate ...'
     """
-    for each in PACKAGES:
+    for task, extra in TASKS.items():
+        lacking = missing_packages(extra)
+        if lacking:
+            yield Finding(task, f"{', '.join(each.name for each in lacking)}; {lacking[0].get}", False)
+        else:
+            there = [f"{each.name} {_version(each.name)}" for each in PACKAGES if each.extra == extra]
+            yield Finding(task, f"ready: {', '.join(there)}")
+
+
+def optional() -> Iterator[Finding]:
+    """What is there of the packages that no task needs, and how to get what is not.
+
+    Examples:
+        >>> [each.what for each in optional()]
+        ['umap-learn', 'timm', 'transformers', 'tensorboard', 'wandb']
+    """
+    for each in (package for package in PACKAGES if package.extra not in TASKS.values()):
         found = _version(each.name) if each.is_there else None
         yield Finding(each.name, f"{found or each.get}, for {each.what}", bool(found))
 

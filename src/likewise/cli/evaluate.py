@@ -9,6 +9,7 @@ from likewise.app import evaluate, open_run, report
 from likewise.cli.arguments import Arguments
 from likewise.cli.screen import bold, columns, note
 from likewise.metrics import Interval
+from likewise.text import times
 
 
 def run(words: Sequence[str]) -> int:
@@ -40,7 +41,7 @@ def run(words: Sequence[str]) -> int:
         print(bold(f"{part.name}: {len(part.labels):,} images of {classes:,} classes, {found.model}"))
         print(_table(found.scores[part.name]))
     if given.test:
-        print(f"the test set was opened {_times(found.openings)} so far: {begun.folder / 'openings.jsonl'}")
+        print(f"the test set was opened {times(found.openings)} so far: {begun.folder / 'openings.jsonl'}")
     print(found.report)
     return 0
 
@@ -74,10 +75,6 @@ def _add_allow(options: Arguments) -> None:
         default=[],
         help="import this package if the run's data are its class",
     )
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _table(found: Mapping[str, Interval]) -> str:

@@ -1,4 +1,4 @@
-"""What ``likewise train --help`` says: every option on a line or two, class by class what has options of its own."""
+"""What ``likewise train --help`` says: every option on a line or two, with the options of each class."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from likewise.cli.image_options import (
 )
 from likewise.cli.index_screen import image_count, print_result, print_update
 from likewise.cli.screen import print_broken
+from likewise.cli.study_options import parse_shard
 from likewise.search import INDEX_KINDS, STORAGES, THUMBNAIL_SIDE, is_url
 
 
@@ -114,7 +114,7 @@ def _make(options: argparse.Namespace) -> IndexResult:
             root=options.root,
         )
     shared: dict[str, Any] = {
-        "shard": _parse_shard(options.shard),
+        "shard": parse_shard(options.shard),
         "thumbnails": options.thumbnails,
         "options": read_embedding_options(options),
         "on_start": lambda start: print_start(start, _describe_images(options)),
@@ -137,15 +137,6 @@ def _make(options: argparse.Namespace) -> IndexResult:
 
 def _describe_images(options: argparse.Namespace) -> str:
     return f"{options.what[-1]}, shard {options.shard}" if options.shard else str(options.what[-1])
-
-
-def _parse_shard(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+)/(\d+)", text)
-    if match is None:
-        raise UserError(f"--shard must be I/N with I from 1 to N, such as 2/8, but it is {text}")
-    return int(match[1]), int(match[2])
 
 
 def _print(result: IndexResult, options: argparse.Namespace) -> None:

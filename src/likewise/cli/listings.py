@@ -149,11 +149,11 @@ def _describe_class(kind: Kind, name: str, key: str) -> None:
 
     path = name if "." in name else f"{kind.room}.{name}"
     thing = import_class(path)
-    told = describe(thing)
+    described = describe(thing)
     print(bold(path) + "\n")
-    for text in told.paragraphs if _is_documented(thing) else ():
+    for text in described.paragraphs if _is_documented(thing) else ():
         print(paragraph(text, indent=4 if text.startswith("\t") else 0) + "\n")
-    rows = list(_options(kind, thing, told.arguments))
+    rows = list(_options(kind, thing, described.arguments))
     if rows:
         print(bold("options") + ", with their defaults and limits")
         print(columns([(f"--{key}.{option}", default, text) for option, default, text in rows]) + "\n")
@@ -166,18 +166,18 @@ def _is_documented(thing: Any) -> bool:
     return bool(text) and not text.startswith(f"{thing.__name__}(")
 
 
-def _options(kind: Kind, thing: Any, told: dict[str, str]) -> Iterable[tuple[str, str, str]]:
+def _options(kind: Kind, thing: Any, meanings: dict[str, str]) -> Iterable[tuple[str, str, str]]:
     """Every option: its name, its default, and what it means within which limits."""
     from likewise.formula import hyperparameters
 
     declared = hyperparameters(thing) if hasattr(thing, "__dataclass_fields__") else {}
-    told = {**_inherited(thing), **told}
+    meanings = {**_inherited(thing), **meanings}
     filled = {*kind.filled, *needed(kind, thing)}
     for parameter in inspect.signature(thing).parameters.values():
         if parameter.name in filled or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         meaning = declared[parameter.name].help if parameter.name in declared else ""
-        text = (told.get(parameter.name) or meaning).rstrip(".")
+        text = (meanings.get(parameter.name) or meaning).rstrip(".")
         limits = declared[parameter.name].limits() if parameter.name in declared else ""
         default = "needed" if parameter.default is inspect.Parameter.empty else _format(parameter.default)
         yield parameter.name, default, "; ".join(filter(None, (text, limits)))

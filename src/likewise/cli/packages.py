@@ -63,15 +63,34 @@ PACKAGES = (
     Package("faiss-cpu", "faiss", "search", "approximate search"),
     Package("fastapi", "fastapi", "search", "the search page"),
     Package("uvicorn", "uvicorn", "search", "the search page"),
+    Package("python-multipart", "python_multipart", "search", "uploads to the search page"),
     Package("psycopg", "psycopg", "postgres", "indexes in PostgreSQL"),
     Package("optuna", "optuna", "study", "Bayesian search of hyper-parameters"),
     Package("rich", "rich", "study", "live tables of studies"),
     Package("ray", "ray", "ray", "studies and embeddings on a cluster (--on)"),
     Package("onnx", "onnx", "export", "ONNX files"),
+    Package("onnxscript", "onnxscript", "export", "ONNX files"),
+    Package("onnxruntime", "onnxruntime", "export", "a check of ONNX files"),
+    Package("sentence-transformers", "sentence_transformers", "language", "LanguageGuidance"),
     Package("tensorboard", "tensorboard", None, "--train.trackers [tensorboard]"),
     Package("wandb", "wandb", None, "--train.trackers [wandb]"),
 )  # fmt: skip
 """Everything that a command may need, what it is for, and where it comes from."""
+
+
+TASKS = {
+    "train, evaluate, embed": "train",
+    "start from ImageNet's weights": "weights",
+    "maps in reports": "report",
+    "tune, compare, tournament": "study",
+    "index, search, serve": "search",
+    "indexes in PostgreSQL": "postgres",
+    "export": "export",
+    "language guidance": "language",
+    "Parquet tables": "data",
+    "studies on a cluster": "ray",
+}
+"""What people do, and the extra of likewise that it takes."""
 
 
 def find_package(module: str) -> Package | None:

@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from likewise.text import align
+
 if TYPE_CHECKING:
     from likewise.data import Broken
 
@@ -61,13 +63,11 @@ def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, least: int = 24) 
     cells = [list(row) for row in rows]
     if not cells:
         return ""
-    wide = [max(len(row[place]) for row in cells) for place in range(len(cells[0]) - 1)]
-    start = indent + sum(each + 2 for each in wide)
     lines = []
-    for *front, last in cells:
-        head = " " * indent + "".join(cell.ljust(each + 2) for cell, each in zip(front, wide, strict=True))
-        if width() - start >= least:
-            lines.append((_fill(last, head, " " * start) or head).rstrip())
+    for (*_, last), front in zip(cells, align([*row[:-1], ""] for row in cells), strict=True):
+        head = " " * indent + front
+        if width() - len(head) >= least:
+            lines.append((_fill(last, head, " " * len(head)) or head).rstrip())
         else:
             lines.append(head.rstrip())
             lines.append(_fill(last, " " * (indent + 4), " " * (indent + 4)))
@@ -86,9 +86,7 @@ def table(rows: Iterable[Sequence[str]], *, indent: int = 2) -> str:
           rank  path
           1     wren/1.jpg
     """
-    cells = [list(row) for row in rows]
-    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(" " * indent + "  ".join(map(str.ljust, row, wide)).rstrip() for row in cells)
+    return "\n".join(" " * indent + line.rstrip() for line in align(rows))
 
 
 def paragraph(text: str, *, indent: int = 0) -> str:

@@ -47,9 +47,20 @@ def read_execution(options: Namespace, allow: Sequence[str] = ()) -> Execution:
         >>> read_execution(options).shard
         (2, 3)
     """
-    text = getattr(options, "shard", None)
-    number, _, count = (text or "1/1").partition("/")
+    shard = parse_shard(getattr(options, "shard", None))
+    return Execution(options.workers, options.per_gpu, options.on, options.minutes, shard, (*options.allow, *allow))
+
+
+def parse_shard(text: str | None) -> tuple[int, int] | None:
+    """The number of a shard and the number of all shards, from ``I/N``.
+
+    Examples:
+        >>> parse_shard("2/8")
+        (2, 8)
+    """
+    if text is None:
+        return None
+    number, _, count = text.partition("/")
     if not (number.isdigit() and count.isdigit()):
         raise UserError(f"--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is {text}")
-    shard = None if text is None else (int(number), int(count))
-    return Execution(options.workers, options.per_gpu, options.on, options.minutes, shard, (*options.allow, *allow))
+    return int(number), int(count)

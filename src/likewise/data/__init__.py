@@ -100,7 +100,6 @@ __all__ = [
 # Used by other packages of the library, not part of the public API.
 from likewise.data.augment import Draw as Draw
 from likewise.data.color import LUMA as LUMA
-from likewise.data.files import atomic_write as atomic_write
 from likewise.data.folder import EXTENSIONS as EXTENSIONS
 from likewise.data.folder import walk_images as walk_images
 from likewise.data.glyph_shapes import font_folder as font_folder

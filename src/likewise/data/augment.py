@@ -30,7 +30,7 @@ Images = PackedImages | Tensor | Sequence[Tensor] | Sequence[Bytes]
 
 
 class PixelScale(Protocol):
-    """What a network expects of pixels, ``(x · white − mean) / std`` for x from 0 to 1; a trunk's preprocessing is one.
+    """The scaling of pixels that a network expects, ``(x · white − mean) / std`` for x from 0 to 1, such as a trunk's preprocessing.
 
     Examples:
         >>> scale: PixelScale = Normalize(mean=(127.0,) * 3, std=(128.0,) * 3, white=255.0)
@@ -40,15 +40,15 @@ class PixelScale(Protocol):
 
     @property
     def mean(self) -> tuple[float, ...]:
-        """What is subtracted from each channel."""
+        """The mean of each channel."""
 
     @property
     def std(self) -> tuple[float, ...]:
-        """What each channel is divided by."""
+        """The deviation of each channel."""
 
     @property
     def white(self) -> float:
-        """What white is before the mean is subtracted."""
+        """The value of white before the mean is subtracted."""
 
     @property
     def order(self) -> str:
@@ -82,7 +82,7 @@ PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 @dataclass(frozen=True)
 class Draw:
-    """What was drawn for a batch: enough to make it again.
+    """The random numbers of a batch, from which it can be made again.
 
     Args:
         boxes: top, left, height and width ``(n, 4)`` of each crop, in pixels of the stored image.
@@ -102,14 +102,14 @@ class Draw:
     order: tuple[int, ...] = ()
 
     def part(self, which: slice, order: tuple[int, ...]) -> Draw:
-        """What was drawn for some of the images, with an order of their own."""
+        """The numbers of some of the images, with a separate order."""
         amounts = None if self.amounts is None else self.amounts[which]
         return Draw(self.boxes[which], self.flips[which], amounts, order)
 
 
 @dataclass(frozen=True)
 class Augment:
-    """What happens to images on their way into a network; for evaluation, the same without anything random.
+    """The transform from images to the input of a network; for evaluation, the same without random operations.
 
     Calling it takes images of any sizes as bytes and gives one batch of floats on the same device.  All random numbers
     come from the generator, on the host: the same generator gives the same crops on every device.
@@ -164,7 +164,7 @@ class Augment:
         return self.place(sizes, self.draw_numbers(len(sizes), generator), self.order(generator))
 
     def draw_numbers(self, count: int, generator: Generator) -> Tensor:
-        """The random numbers for so many images, ``(count, …)``."""
+        """Random numbers for ``count`` images, ``(count, …)``."""
         numbers = self.crop.numbers + 1 + (0 if self.jitter is None else 4)
         return torch.rand(count, numbers, generator=generator, dtype=torch.float64)
 
@@ -173,7 +173,7 @@ class Augment:
         return () if self.jitter is None else tuple(torch.randperm(4, generator=generator).tolist())
 
     def place(self, sizes: Tensor, numbers: Tensor, order: tuple[int, ...] = ()) -> Draw:
-        """What random numbers mean for images of these sizes; the numbers of several batches may be placed together."""
+        """Boxes and colors from random numbers, for images of these sizes; the numbers of several batches may be concatenated."""
         shown = canvas(sizes, self.resize)
         boxes = torch.from_numpy(self.crop.place(shown, numbers[:, : self.crop.numbers].numpy()))
         if self.resize is not None:
@@ -184,7 +184,7 @@ class Augment:
         return Draw(boxes, flips, amounts, order)
 
     def apply(self, images: Images, draw: Draw, *, out: Floats32 | None = None) -> Tensor:
-        """Make a batch of what was drawn.
+        """Make a batch from its random numbers.
 
         Args:
             images: bytes, as `PackedImages`, as a tensor ``(n, h, w, 3)`` or as several of shape ``(h, w, 3)``.
@@ -205,7 +205,7 @@ class Augment:
             return self._finish(self._jittered(self._on_host(packed, draw, PLAIN, None), draw) * 255.0)
 
     def __call__(self, images: Images, generator: Generator) -> Tensor:
-        """Draw, and make a batch of it."""
+        """Draw random numbers and make a batch."""
         packed = _pack(images)
         if isinstance(packed, PackedImages):
             sizes = packed.sizes
@@ -219,7 +219,7 @@ class Augment:
         return self.size if isinstance(self.size, tuple) else (self.size, self.size)
 
     def buffer(self, count: int, channels: int | None = None) -> tuple[int, ...]:
-        """The shape of ``out`` for so many images, of as many channels as the network expects."""
+        """The shape of ``out`` for ``count`` images, with the channels that the network expects."""
         channels = len(self.normalize.order) if channels is None else channels
         return (count, *self.shape, channels) if self.channels_last else (count, channels, *self.shape)
 
@@ -293,7 +293,7 @@ def _pack(images: Images) -> PackedImages | Sequence[Bytes]:
 
 
 def _ordered(pixels: Bytes, order: str) -> NDArray[Any]:
-    """Pixels ``(h, w, 3)`` with the channels that a network wants."""
+    """Pixels ``(h, w, 3)`` with the channels that a network expects."""
     if order == "L":
         return (pixels @ np.array(LUMA, np.float32))[:, :, None]
     return pixels[:, :, ::-1] if order == "BGR" else pixels

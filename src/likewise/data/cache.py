@@ -27,12 +27,12 @@ from likewise.data.resample import Bytes, PackedImages
 from likewise.data.shards import Shape, Shard, files
 
 FORMAT = 1
-"""Raised whenever the same data set would be stored as other bytes."""
+"""The version of the format: a change of the stored bytes increments it."""
 
 
 @dataclass(frozen=True)
 class _About:
-    """What a data set says of its images, as it stands in an index."""
+    """What the index of a store says about its images."""
 
     name: str
     split: str | None
@@ -90,7 +90,7 @@ class _Store:
         return copied
 
     def gather(self, positions: Tensor, device: torch.device) -> _Store:
-        """Some of the images, behind each other in one array of the host or one tensor of a device."""
+        """Some of the images, concatenated in one array on the host or one tensor on a device."""
         sizes = self.sizes[positions]
         counts = sizes.prod(1)
         starts = counts.cumsum(0) - counts
@@ -115,7 +115,7 @@ class _Store:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Mapped files travel to other processes by name, not by content."""
+        """Pickle mapped files by name, not by content."""
         state = dict(vars(self))
         if self.mapped:
             state["shards"] = len(self.shards)
@@ -128,7 +128,7 @@ class _Store:
 
 
 class ImageCache(ImageDataset):
-    """A data set whose images are decoded already; `cached` makes one, ``ImageCache.open`` reads one.
+    """A data set of decoded images; `cached` makes one, ``ImageCache.open`` reads one.
 
     It is a data set like the one it was made from, with smaller images: it can be cut by images or by classes, and the
     parts share its pixels.
@@ -166,7 +166,7 @@ class ImageCache(ImageDataset):
 
     @classmethod
     def open(cls, folder: str | Path) -> ImageCache:
-        """Read what `cached` has stored, without the data set it was made from."""
+        """Open what `cached` stored, without the data set that it was made from."""
         folder = Path(folder)
         try:
             index = json.loads((folder / "index.json").read_text())
@@ -187,11 +187,11 @@ class ImageCache(ImageDataset):
         return Image.fromarray(self.array(index))
 
     def source(self, index: int) -> str:
-        """Where the image was decoded from."""
+        """The source that the image was decoded from."""
         return self._store.sources[int(self._positions[index])]
 
     def array(self, index: int) -> Bytes:
-        """The stored pixels ``(h, w, 3)``, not to be written to."""
+        """The stored pixels ``(h, w, 3)``, read-only."""
         return self.arrays(torch.tensor([index]))[0]
 
     def arrays(self, indices: Tensor) -> list[Bytes]:
@@ -223,21 +223,21 @@ class ImageCache(ImageDataset):
 
     @property
     def folder(self) -> Path:
-        """Where it is stored."""
+        """The folder of the store."""
         return self._store.folder
 
     @property
     def device(self) -> torch.device:
-        """Where its pixels are."""
+        """The device of its pixels."""
         return torch.device("cpu") if self._store.on_device is None else self._store.on_device.device
 
     @property
     def nbytes(self) -> int:
-        """How many bytes its pixels are."""
+        """The number of bytes of its pixels."""
         return 3 * int(self.sizes.prod(1).sum())
 
     def to(self, device: str | torch.device, *, share: float = 0.8) -> ImageCache:
-        """The same images, held in memory (``"cpu"``) or on a device.
+        """Copy the images to memory (``"cpu"``) or to a device.
 
         Args:
             device: where to hold them.
@@ -314,18 +314,18 @@ def cached(
     workers: int | None = None,
     skip_broken: bool = False,
 ) -> ImageCache:
-    """Decode a data set once, and read it from there ever after.
+    """Decode a data set once, and read the stored pixels afterwards.
 
     Each image is stored whole, resized (antialiased, bilinear) so that its shorter side has ``size`` pixels.  What is
     stored is known by a checksum of the data set and of these settings: another data set, a changed one or another size
-    is stored anew, beside the old one.  A call that is interrupted, even by a kill, goes on where it was; several
+    is stored separately.  A call that is interrupted, even by a kill, continues where it was; several
     processes may make the same call at once.
 
     Args:
         dataset: the images.
-        folder: where stored data sets are kept; each gets a folder of its own in there.
+        folder: the folder of stored data sets; each gets a subfolder.
         size: the shorter side in pixels; smaller images are not enlarged.
-        max_ratio: the longer side is at most so many times the shorter one; what is more is cut off at both ends.
+        max_ratio: the largest ratio of the longer side to the shorter one; longer images are cut at both ends.
         workers: processes that decode; by default one for each core, and 0 for this process itself.
         skip_broken: leave out images that cannot be read, warn, and list them as ``broken``.
 
@@ -378,7 +378,7 @@ def cached(
 
 
 def _open_finished(place: Path, made: dict[str, Any], skip_broken: bool) -> ImageCache | None:
-    """A finished store that is whole and was made of this; nothing if one has to be made, or mended."""
+    """The complete store of this data set; ``None`` if it must be made or repaired."""
     try:
         found = ImageCache.open(place)
         index = json.loads((place / "index.json").read_text())

@@ -1,4 +1,4 @@
-"""Which part of an image is shown: boxes drawn for a whole batch at once, on the host, from one generator.
+"""Crops: boxes drawn for a whole batch at once, on the host, from one generator.
 
 A box is ``(top, left, height, width)`` in pixels.  A crop draws boxes on a canvas: the image, or the image as it would
 be after a resize that never happens, because one resampling later goes straight from the stored pixels to the output.
@@ -31,7 +31,7 @@ class Crop(Protocol):
 
     @property
     def numbers(self) -> int:
-        """How many random numbers an image takes, however they turn out: a batch depends on its generator alone."""
+        """The number of random numbers per image, which does not depend on their values: a batch depends only on its generator."""
 
     def place(self, sizes: Tensor, uniform: Floats) -> Floats:
         """Boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``, from numbers in [0, 1), ``(n, numbers)``."""
@@ -160,7 +160,7 @@ class CenterCrop:
     """The middle of the image.
 
     Args:
-        size: height and width of the middle, in pixels; without one it is the whole image, whatever its shape.
+        size: height and width of the middle, in pixels; without one it is the whole image.
 
     Examples:
         >>> import torch

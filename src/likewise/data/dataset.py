@@ -1,4 +1,4 @@
-"""What every data set is: images with labels, cut by images or by classes, and known by a checksum."""
+"""The base of data sets: images with labels, subsets by images or classes, and a checksum."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
 
     @abstractmethod
     def source(self, index: int) -> str:
-        """Where the image comes from, a path or a description, for messages."""
+        """The source of the image, a path or a description, for messages."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -142,7 +142,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         return digest.hexdigest()
 
     def _contents(self) -> Iterable[bytes]:
-        """What the checksum reads of the images; their sources, unless a subclass knows better."""
+        """What the checksum reads of the images: their sources, unless a subclass overrides it."""
         return (self.source(index).encode() for index in range(len(self)))
 
     def subset(self, indices: Sequence[int] | NDArray[Any] | Tensor) -> ImageDataset:
@@ -191,7 +191,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
 
 
 class ImageFiles(ImageDataset):
-    """Images that lie in files; the data sets on disk are made of it.
+    """Images in files; the base of the data sets on disk.
 
     Args:
         name: what the data set is called.
@@ -372,7 +372,7 @@ def require_files(name: str, folder: str | os.PathLike[str], paths: Sequence[str
 
 
 def missing_files(folder: str | os.PathLike[str], paths: Sequence[str]) -> list[int]:
-    """Which of the files are not there, by listing each folder once.
+    """The missing files, found by listing each folder once.
 
     Examples:
         >>> missing_files("/nowhere", ["a.jpg", "b.jpg"])

@@ -26,7 +26,7 @@ _UPRIGHT = {
 
 
 class BrokenImage(Exception):  # noqa: N818 - it names what it is about
-    """An image that cannot be read: which, and why.
+    """An image that cannot be read, and the reason.
 
     Args:
         source: the file, or a description of where the image comes from.
@@ -74,7 +74,7 @@ SCANS = 64
 """Scans that a JPEG file may have: each is a pass over all pixels, and encoders write 10 to 20."""
 
 TILE = 4
-"""A tile of a TIFF file may have so many times the pixels of the image: it is allocated whole."""
+"""The largest ratio of a TIFF tile's pixels to those of the image: a tile is allocated whole."""
 
 
 def decode(
@@ -84,7 +84,7 @@ def decode(
     formats: Sequence[str] | None = None,
     pixels: int | None = None,
 ) -> Image.Image:
-    """Read an image from a file or from a file's bytes: RGB and upright, whatever it was.
+    """Read an image from a file or from a file's bytes, as upright RGB.
 
     Gray, palette, CMYK, LAB and 16-bit images are converted; transparent ones are laid on white; of an animation the
     first frame is taken; a camera's EXIF orientation is applied.  Color profiles are not.
@@ -141,7 +141,7 @@ def _check_size(image: Image.Image, file: BinaryIO, name: str, pixels: int | Non
     if image.format in ("JPEG", "MPO"):
         file.seek(0)
         data = file.read()
-        scans = data.count(b"\xff\xda")  # at most so many: other segments may have these bytes, too
+        scans = data.count(b"\xff\xda")  # an upper bound: other segments may have these bytes, too
         if scans > SCANS and (scans := count_scans(data)) > SCANS:
             raise TooLarge(name, f"it must have at most {SCANS} scans, but it has {scans:,}")
     elif image.format == "TIFF":
@@ -160,7 +160,7 @@ _MARKER = re.compile(rb"\xff+([^\x00\xd0-\xd7\xff])")
 
 
 def count_scans(data: bytes) -> int:
-    """How often a JPEG file goes over its pixels.
+    """The number of scans of a JPEG file.
 
     Examples:
         >>> from io import BytesIO
@@ -257,6 +257,6 @@ def _from_deep_gray(image: Image.Image) -> Image.Image:
 
 
 def _sentence(error: Exception) -> str:
-    """The first line of an error, to stand inside a sentence of ours."""
+    """The first line of an error, for use inside a sentence."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return (text.strip() or type(error).__name__).splitlines()[0].rstrip(".")

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 RETIRES = 4_000_000
-"""A process that decoded so many pixels ends after its answer: its memory goes back to the system."""
+"""The number of decoded pixels after which a process ends, which returns its memory to the system."""
 
 
 def main() -> None:

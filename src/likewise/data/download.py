@@ -113,7 +113,7 @@ def fetch(archive: Archive, root: str | os.PathLike[str], *, attempts: int = 4, 
 
 
 class _Download:
-    """One file on its way: what has arrived lies beside the target, with a note of where it came from."""
+    """A download in progress: a partial file next to the target, and a record of its source."""
 
     def __init__(self, url: str, target: Path):
         if urlparse(url).scheme not in ("http", "https", "ftp", "file"):

@@ -132,7 +132,7 @@ def draw_glyphs(character: str, numbers: Sequence[int], *, size: int = 32, seed:
 
     Args:
         character: any that the fonts have.
-        numbers: which images; number ``k`` is in face ``k mod 12``, and is the same in whatever company it is drawn.
+        numbers: which images; number ``k`` is in face ``k mod 12``, and does not depend on the other numbers.
         size: height and width of an image.
         seed: of the jitter.
 
@@ -200,7 +200,7 @@ def _maps(amounts: Array, size: int) -> list[tuple[float, ...]]:
 
 
 def _printed(ink: Array, levels: Array, words: Array) -> Array:
-    """Ink on paper, each of its own gray, with noise over both; whole numbers throughout."""
+    """Ink on paper, each with a random gray, and noise over both; computed in whole numbers."""
     dark, light, spread = levels[:, 0], 255 - levels[:, 1], levels[:, 2]
     gray = light[:, None, None] - ((light - dark)[:, None, None] * ink + 127) // 255
     # A sum of four bytes is close to normal, with standard deviation 148.

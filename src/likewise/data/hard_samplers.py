@@ -1,4 +1,4 @@
-"""Hard batches, mined over the whole data set: who is near whom, by the embeddings of the last pass over it.
+"""Hard batches, mined over the whole data set by the embeddings of the last pass over it.
 
 A miner inside a batch can only choose from what the batch happens to hold; these samplers choose what it holds (the
 thesis, Section 1.2).  `likewise.train.train` embeds the whole training set before each epoch, or as often as
@@ -355,7 +355,7 @@ def _take(wanted: list[int], taken: set[int], count: int, others: Deck) -> list[
 
 
 def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
-    """The rows most similar to each row and of another owner, nearest first; −1 where there are not so many.
+    """The rows most similar to each row and of another owner, nearest first; −1 where there are fewer.
 
     The matrix of similarities is made a few rows at a time.
     """

@@ -27,7 +27,7 @@ TOGETHER = 16
 
 
 class Batch(NamedTuple):
-    """What a training step gets.
+    """The batch of a training step.
 
     Args:
         images: ``(n, c, h, w)``, as the network expects them.
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A batch sampler that can be sent to a place in an epoch, as those of this library can.
+    """A batch sampler that can resume inside an epoch, as those of this library can.
 
     Examples:
         >>> from likewise.data.samplers import RandomBatchSampler
@@ -57,18 +57,18 @@ class Resumable(Protocol):
     """
 
     def __iter__(self) -> Iterator[list[int]]:
-        """The batches from there on."""
+        """The remaining batches."""
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """A place: so many batches into an epoch."""
+        """The state after a number of batches of an epoch."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go there."""
+        """Restore the state."""
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A batch on its way: bytes that are being copied to the device, and what was drawn for them."""
+    """A batch whose bytes are being copied to the device, and its random numbers."""
 
     packed: PackedImages
     draw: Draw
@@ -158,24 +158,24 @@ class BatchLoader:
         return self.images.labels if targets is None else targets
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin this epoch with the next iteration."""
+        """Set the epoch of the next iteration."""
         self.epoch, self.step = epoch, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """How far it is: the epoch, how many of its batches were handed out, and where that puts the sampler."""
+        """The epoch, the number of its batches that were returned, and the state of the sampler."""
         state: dict[str, Any] = {"epoch": self.epoch, "step": self.step}
         if isinstance(self.batches, Resumable):
             state["batches"] = self.batches.state_dict(epoch=self.epoch, position=self.step)
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there with the next iteration."""
+        """Restore the state for the next iteration."""
         if isinstance(self.batches, Resumable):
             self.batches.load_state_dict(state["batches"])
         self.epoch, self.step = state["epoch"], state["step"]
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of this epoch that were not handed out yet; at its end the next epoch begins."""
+        """The remaining batches of this epoch; after the last one the epoch advances."""
         work = ((step, torch.as_tensor(indices, dtype=torch.int64)) for step, indices in self._steps())
         for batch in self.make_batches(work):
             self.step += 1
@@ -195,7 +195,7 @@ class BatchLoader:
         return islice(enumerate(self.batches), self.step, None)
 
     def _on_device(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
-        """Straight from the pixels on the device: nothing is copied but what was drawn, for several batches at once."""
+        """Make batches from pixels on the device; only the random numbers of several batches are copied, at once."""
         at_once = self.augment.jitter is None and compiled(self.images.device) is not None
         while several := list(islice(work, TOGETHER)):
             lengths = [len(indices) for _, indices in several]
@@ -217,7 +217,7 @@ class BatchLoader:
                 yield Batch(images, labels[start:end], places[start:end])
 
     def _ahead(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
-        """Made by threads, handed out in order."""
+        """Make batches in threads, and return them in order."""
         waiting: deque[tuple[Future[Tensor] | Future[_Prepared], Tensor]] = deque()
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="likewise-batches")
         stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
@@ -305,7 +305,7 @@ def pack_rows(images: Sequence[Bytes], boxes: Tensor, *, pin: bool = False) -> t
 
 
 class _Buffers:
-    """Memory for batches that is used again once it is free: fresh memory costs more than filling it."""
+    """Reused memory for batches: allocating it costs more than filling it."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -29,7 +29,7 @@ Labels = Tensor | Array | Sequence[int]
 
 
 class ResumableSampler(Sampler[list[int]], ABC):
-    """What all batch samplers share: epochs, ranks and a place to resume from; a subclass says what a batch is.
+    """The base of batch samplers: epochs, ranks and resumption; a subclass defines the batches.
 
     Args:
         labels: one for each image.
@@ -77,7 +77,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
 
     @abstractmethod
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
-        """Batches without end, for all processes together; the same for the same ``source``."""
+        """An endless iterator of the batches of all processes, determined by ``source``."""
 
     def __len__(self) -> int:
         return self.steps
@@ -98,12 +98,12 @@ class ResumableSampler(Sampler[list[int]], ABC):
         return self._origin[1] if self._origin[0] == epoch else 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to an epoch: to its beginning, or, if it is the one of a loaded state, to where that was."""
+        """Set the epoch; the epoch of a loaded state continues where that was."""
         if whole_number("epoch", epoch, 0) != self.epoch:
             self.epoch, self.position, self._start = epoch, 0, 0
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """What `load_state_dict` needs to continue after the last batch that was drawn.
+        """The state after the last batch, for `load_state_dict`.
 
         Args:
             epoch: where the training is; give both where a loader's workers fetch ahead, for the sampler only knows
@@ -143,7 +143,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
 
 
 class RandomBatchSampler(ResumableSampler):
-    """Images at random, whatever their classes; no image twice before all have come.
+    """Random images of all classes; no image repeats before all were drawn.
 
     Args:
         labels: one for each image.
@@ -238,7 +238,7 @@ class PerClassSampler(ResumableSampler):
 
 
 class PairSampler(ResumableSampler):
-    """Two images of each of several classes, one pair after the other, as the N-pair loss wants them (Sohn 2016).
+    """Two images of each of several classes, pair after pair, for the N-pair loss (Sohn 2016).
 
     A class with one image has no pair and is never drawn; a warning says how many there are.
 

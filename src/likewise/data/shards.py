@@ -25,14 +25,14 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
 from likewise.data.decode import Broken, BrokenImage
-from likewise.data.files import atomic_write
+from likewise.files import atomic_write
 from likewise.progress import progress
 
 IMAGES = 256
 """Images in a shard."""
 
 PART = ".part"
-"""How files end that are being written."""
+"""The suffix of files that are being written."""
 
 Bytes = NDArray[np.uint8]
 
@@ -41,13 +41,13 @@ class Source(Protocol):
     """What can be stored: any data set of this library."""
 
     def __len__(self) -> int:
-        """How many images there are."""
+        """The number of images."""
 
     def image(self, index: int) -> Image.Image:
         """Decode one of them."""
 
     def source(self, index: int) -> str:
-        """Say where it comes from."""
+        """The source of an image."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Shape:
 
     Args:
         size: the length of the shorter side, in pixels; smaller images stay as they are.
-        max_ratio: the longer side is at most so many times the shorter one; what is more is cut off at both ends.
+        max_ratio: the largest ratio of the longer side to the shorter one; longer images are cut at both ends.
 
     Examples:
         >>> from PIL import Image
@@ -88,7 +88,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Shard:
-    """What is known of a shard: the sizes of its images, its length, its checksum, and what could not be read."""
+    """The index of a shard: the sizes of its images, its length, its checksum, and the images that could not be read."""
 
     heights: list[int]
     widths: list[int]
@@ -102,7 +102,7 @@ class Shard:
 
 
 def files(folder: Path, number: int) -> tuple[Path, Path]:
-    """Where a shard's pixels and its JSON are.
+    """The files of a shard: pixels and JSON.
 
     Examples:
         >>> [path.name for path in files(Path("x"), 3)]
@@ -112,7 +112,7 @@ def files(folder: Path, number: int) -> tuple[Path, Path]:
 
 
 def read_shard(folder: Path, number: int) -> Shard | None:
-    """A finished shard; nothing if it is not there, or damaged.
+    """Read a finished shard; ``None`` if it is missing or damaged.
 
     Examples:
         >>> read_shard(Path("/nowhere"), 0)
@@ -147,7 +147,7 @@ def shared_write(path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _Work(Dataset[tuple[int, Shard | Broken]]):
-    """The shards to make: asking for one makes it, in whatever process asks."""
+    """The missing shards: indexing makes one, in the process that asks."""
 
     source: Source
     folder: Path
@@ -201,7 +201,7 @@ class _Work(Dataset[tuple[int, Shard | Broken]]):
 def build(
     source: Source, folder: Path, shape: Shape, *, workers: int | None = None, skip_broken: bool = False
 ) -> list[Shard]:
-    """Make all shards of a store that are not there yet.
+    """Make all missing shards of a store.
 
     Args:
         source: the images.
@@ -250,7 +250,7 @@ def build(
 
 
 def tidy(folder: Path) -> None:
-    """Remove what processes that died have left in a finished store.
+    """Remove temporary files of killed processes from a finished store.
 
     Examples:
         >>> import tempfile
@@ -265,7 +265,7 @@ def tidy(folder: Path) -> None:
 
 
 def cores() -> int:
-    """How many cores this process may use.
+    """The number of cores that this process may use.
 
     Examples:
         >>> cores() >= 1

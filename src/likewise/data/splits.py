@@ -16,8 +16,8 @@ from numbers import Integral, Real
 from pathlib import Path
 
 from likewise.data.dataset import ImageDataset
-from likewise.data.files import atomic_write
 from likewise.data.random_source import RandomSource, whole_number
+from likewise.files import write_text
 
 _FORMAT = "likewise split 1"
 
@@ -99,8 +99,7 @@ class Split:
         """Write the split as JSON with its checksum: aside, then renamed, so that no half of it is ever there."""
         target = Path(path)
         content = json.dumps({"format": _FORMAT, **self._fields(), "checksum": self.checksum}, indent=1)
-        with atomic_write(target) as part:
-            part.write_text(content + "\n", encoding="utf-8")
+        write_text(target, content + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Split:

@@ -24,7 +24,7 @@ _BOX = ("x", "y", "width", "height")
 
 
 class ImageTable(ImageFiles):
-    """Images in a table: a path and a label for each, and whatever else is known.
+    """Images in a table: a path and a label for each, and further columns.
 
     Columns are ``path`` and ``label``, and optionally ``split``, ``role`` (query or gallery), ``category``, and the box
     ``x``, ``y``, ``width``, ``height`` (empty for the whole image); others are left alone.  Labels are strings or whole

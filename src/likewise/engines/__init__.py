@@ -26,9 +26,9 @@ __all__ = [
 from likewise.engines.chosen import similarities_at as similarities_at
 from likewise.engines.hinges import count_within as count_within
 from likewise.engines.mapping import WholeRows as WholeRows
-from likewise.engines.recompute import TableChunks as TableChunks
 from likewise.engines.recompute import call_recomputed as call_recomputed
 from likewise.engines.recompute import plan_chunks as plan_chunks
 from likewise.engines.replay import replay as replay
 from likewise.engines.schedule import compute_number as compute_number
 from likewise.engines.schedule import schedule as schedule
+from likewise.engines.table_chunks import TableChunks as TableChunks

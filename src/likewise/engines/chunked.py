@@ -16,10 +16,13 @@ import torch
 from torch import Tensor
 
 from likewise.engines.dense import DenseEngine, last_uses
-from likewise.engines.indexed import IndexedEngine, IndexedMatrix, PositiveColumns, collect_numbers, start_others
+from likewise.engines.indexed import IndexedEngine, IndexedMatrix, collect_numbers, start_others
 from likewise.engines.pair_numbers import PairNumbers, cut_rows
-from likewise.engines.recompute import Results, RowChunks, TableChunks, plan_chunks
+from likewise.engines.positive_columns import PositiveColumns
+from likewise.engines.recompute import Results, plan_chunks
+from likewise.engines.row_chunks import RowChunks
 from likewise.engines.schedule import Engine, compute_folds
+from likewise.engines.table_chunks import TableChunks
 from likewise.formula import (
     Count,
     Folded,
@@ -122,7 +125,7 @@ class ChunkedEngine(Engine):
         def compute(some: Tensor, rows: slice, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
             references, *values = inputs
             chunk = PairBatch(
-                batch.relation.rows(rows), batch.similarity, anchors=some.to(references.dtype), references=references
+                batch.relation.rows(rows), batch.similarity, anchors=batch.from_table(some), references=references
             )
             return tuple(each for each in of_rows(chunk, rows, values, False) if each is not None)
 
@@ -203,7 +206,7 @@ class ColumnEngine(IndexedEngine):
         assert relation.positives is not None
         assert batch.anchors is not None
         assert batch.references is not None
-        self.similarity, self.table = similarity, batch.references
+        self.similarity, self.table, self._widen = similarity, batch.references, batch.from_table
         self.centers = similarity.pooled
         self.anchors = similarity.prepare(batch.anchors)
         rows, width = len(self.table), batch.shape[1]
@@ -246,12 +249,12 @@ class ColumnEngine(IndexedEngine):
         for k, each in enumerate(folds):
             first, end = sum(sizes[:k]), sum(sizes[: k + 1])
             states[each] = reduce(each.fold.merge, [flat[first:end] for flat in results])
-        return states, self._compare_positives(own.to(self.anchors.dtype))
+        return states, self._compare_positives(self._widen(own))
 
     def _compare(self, anchors: Tensor, some: Tensor) -> Tensor:
         """All anchors against some rows of the table."""
         base = self.similarity.base if isinstance(self.similarity, Pooled) else self.similarity
-        right = base.prepare(some.to(anchors.dtype))
+        right = base.prepare(self._widen(some))
         if base.subtracts_mean:
             mean = right.detach().mean(dim=0, keepdim=True)
             anchors, right = anchors - mean, right - mean

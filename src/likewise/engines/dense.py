@@ -12,7 +12,7 @@ from torch import Tensor
 
 from likewise.engines.hinges import Hinge, count_within, match_hinge, sum_hinges
 from likewise.engines.pair_numbers import PairNumbers
-from likewise.engines.positives import Pairs, fold_each_positive
+from likewise.engines.positives import MaskedMatrix, fold_each_positive
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.formula import (
     Apply,
@@ -70,7 +70,7 @@ class DenseEngine(Engine):
             fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds if not _needs_steps(each)}
             stepped = [each for each in folds if each not in fresh]
             if stepped:
-                found = fold_each_positive(stepped, Pairs(self._pairs, self.positive, self.negative))
+                found = fold_each_positive(stepped, MaskedMatrix(self._pairs, self.positive, self.negative))
                 fresh.update(zip(stepped, found, strict=True))
             self.learn(fresh)
             results.update(fresh)

@@ -19,7 +19,8 @@ from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chunked import ChunkedEngine, ColumnEngine
 from likewise.engines.dense import DenseEngine
-from likewise.engines.indexed import IndexedMatrix, PositiveColumns
+from likewise.engines.indexed import IndexedMatrix
+from likewise.engines.positive_columns import PositiveColumns
 from likewise.engines.positive_index import find_positive_index
 from likewise.engines.schedule import Engine
 from likewise.formula import (

@@ -13,7 +13,7 @@ from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.pair_numbers import cut_rows
 from likewise.engines.positive_index import find_positive_index
 from likewise.engines.positives import find_candidates
-from likewise.engines.recompute import RowChunks
+from likewise.engines.row_chunks import RowChunks
 from likewise.engines.schedule import compute_folds
 from likewise.engines.synchronization import compact, cut_batch
 from likewise.formula import (
@@ -21,6 +21,7 @@ from likewise.formula import (
     Masks,
     PairBatch,
     PositiveIndex,
+    Relation,
     RowChunk,
     RowStatistics,
     Term,
@@ -47,7 +48,7 @@ class WholeRows:
         [tensor([1., 1.])]
     """
 
-    large = False
+    _large = False
 
     def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None) -> None:
         self.batch, self._evaluate = batch, evaluate
@@ -62,7 +63,7 @@ class WholeRows:
         yield self._make_chunk(self.batch, slice(0, self.batch.shape[0]), partial(dense_masks, self.batch))
 
     def _make_chunk(self, batch: PairBatch, rows: slice, masks: Callable[[], tuple[Tensor, Tensor]]) -> RowChunk:
-        return RowChunk(batch, rows, masks, partial(find_candidates, large=self.large))
+        return RowChunk(batch, rows, masks, partial(find_candidates, large=self._large))
 
     def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
         """Tensors with one row per anchor."""
@@ -73,15 +74,35 @@ class WholeRows:
         """Tensors of fixed shapes."""
         return self.map(function)
 
-    def choose(self, function: Callable[[RowChunk], Triplets]) -> Triplets:
-        """The triplets that a function chooses from rows, without gradient; gaps remain where the host must not wait."""
+    def choose(
+        self, function: Callable[[RowChunk], Triplets], in_chunks: Callable[[], Triplets] | None = None
+    ) -> Triplets:
+        """The triplets that a function chooses from rows, without gradient; gaps remain where the host must not wait.
+
+        Args:
+            function: chooses from the rows of a chunk.
+            in_chunks: chooses from a batch in chunks, if that is not a choice from each of them.
+        """
         with torch.no_grad():
             [whole] = self.chunks()
             return self.compact(function(whole).with_shape(*self.batch.shape))
 
+    def keep_pairs(
+        self, masks: Callable[[RowChunk], tuple[Tensor, Tensor]], in_chunks: Callable[[], Relation]
+    ) -> Relation:
+        """The pairs that a miner keeps, without gradient.
+
+        Args:
+            masks: the kept positive and negative pairs of a chunk.
+            in_chunks: returns the same pairs as a relation that holds no matrix, for a batch in chunks.
+        """
+        with torch.no_grad():
+            [whole] = self.chunks()
+            return Masks(*masks(whole))
+
     def compact(self, triplets: Triplets) -> Triplets:
         """Triplets without gaps; gaps remain where the host must not wait."""
-        return compact(triplets, large=self.large)
+        return compact(triplets, large=self._large)
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
         """A formula on another batch."""
@@ -107,7 +128,7 @@ class WholeRows:
     def positive_index(self, most: int | None = None) -> PositiveIndex | None:
         """The positions of each anchor's positives."""
         options = {} if most is None else {"most": most}
-        return find_positive_index(self.batch, large=self.large, **options)
+        return find_positive_index(self.batch, large=self._large, **options)
 
 
 class ChunkedRows(WholeRows):
@@ -121,7 +142,7 @@ class ChunkedRows(WholeRows):
         [tensor([1., 1.])]
     """
 
-    large = True
+    _large = True
 
     def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None) -> None:
         self.batch = batch if batch.matrix is not None else batch.prepare()
@@ -139,8 +160,12 @@ class ChunkedRows(WholeRows):
     def _chunk(self, chunk: PairBatch, rows: slice) -> RowChunk:
         return self._make_chunk(chunk, rows, partial(dense_masks, chunk, cut_rows(self._mined, rows)))
 
-    def choose(self, function: Callable[[RowChunk], Triplets]) -> Triplets:
+    def choose(
+        self, function: Callable[[RowChunk], Triplets], in_chunks: Callable[[], Triplets] | None = None
+    ) -> Triplets:
         """The triplets that a function chooses from each chunk, without gradient."""
+        if in_chunks is not None:
+            return in_chunks()
         found, gaps = _Columns(self.batch), False
         with torch.no_grad():
             for chunk in self.chunks():
@@ -150,6 +175,12 @@ class ChunkedRows(WholeRows):
                 found.add(chunk.rows, chosen.anchors + chunk.rows.start, chosen.positives, chosen.negatives, valid)
             anchors, positives, negatives, valid = found.all()
         return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, self.batch.shape)
+
+    def keep_pairs(
+        self, masks: Callable[[RowChunk], tuple[Tensor, Tensor]], in_chunks: Callable[[], Relation]
+    ) -> Relation:
+        """The pairs that a miner keeps, as a relation that holds no matrix."""
+        return in_chunks()
 
     def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
         """Tensors with one row per anchor, chunk by chunk."""

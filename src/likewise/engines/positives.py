@@ -199,7 +199,7 @@ def _repeat(folded: Folded) -> Formula:
 # ------------------------------------------------------------------------------------------------ any number of positives
 
 
-class Pairs(NamedTuple):
+class MaskedMatrix(NamedTuple):
     """The matrix and its masks, ``(m, n)`` each, with the numbers that formulas refer to, broadcast to it."""
 
     known: dict[Formula, Any]
@@ -212,7 +212,7 @@ class Pairs(NamedTuple):
         return sides.get(folded.over.value, self.positive | self.negative)
 
 
-def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
+def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]:
     """Folds over each positive, in chunks of positives of all anchors against all their references.
 
     Large batches read the largest number of positives from the device; in small ones every reference is a candidate, and those
@@ -222,7 +222,7 @@ def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
         >>> import torch
         >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, relu
         >>> S, labels = torch.tensor([[1.0, 0.5, 0.7]]), torch.tensor([[False, True, False]])
-        >>> pairs = Pairs({s: S}, labels, torch.tensor([[False, False, True]]))
+        >>> pairs = MaskedMatrix({s: S}, labels, torch.tensor([[False, False, True]]))
         >>> fold_each_positive([add_up(add_up(relu(s - s_p), NEGATIVES), EACH_POSITIVE)], pairs)
         [tensor([0.2000])]
     """
@@ -297,7 +297,7 @@ def find_candidates(mask: Tensor, *, large: bool) -> Tensor:
 
 
 def _start_positives(
-    S: Tensor, some: Tensor, index: Tensor, folds: list[Folded], pairs: Pairs, sums: dict[Formula, Tensor]
+    S: Tensor, some: Tensor, index: Tensor, folds: list[Folded], pairs: MaskedMatrix, sums: dict[Formula, Tensor]
 ) -> tuple[Tensor, ...]:
     """The states of folds over some positives ``(m, k)``, one after the other.
 

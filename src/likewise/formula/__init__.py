@@ -20,9 +20,11 @@ from likewise.formula.folds import (
     smallest,
 )
 from likewise.formula.hyperparameters import hyper
+from likewise.formula.matrix_losses import MatrixLoss
 from likewise.formula.operations import exp, log, relu, sigmoid, softplus, sqrt, square, stop_gradient, where
 from likewise.formula.pair_numbers import PerPair, relevance
-from likewise.formula.terms import MatrixLoss, Regularizer, per_anchor, per_pair, per_triplet
+from likewise.formula.terms import Regularizer, per_anchor, per_pair
+from likewise.formula.triplet_terms import per_triplet
 
 __all__ = [
     "BOTH",
@@ -59,29 +61,20 @@ __all__ = [
 
 # The other public names.
 from likewise.formula.batch import PairBatch as PairBatch
-
-# For engines, miners, losses and tools.
-from likewise.formula.batch import batch_from_embeddings as batch_from_embeddings
-from likewise.formula.batch import batch_from_similarities as batch_from_similarities
-from likewise.formula.batch import check_classes as check_classes
-from likewise.formula.batch import check_labels as check_labels
-from likewise.formula.batch import check_number_of_classes as check_number_of_classes
-from likewise.formula.batch import class_values as class_values
-from likewise.formula.batch import half_of_products as half_of_products
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
-from likewise.formula.batch import make_labels as make_labels
-from likewise.formula.batch import round_table as round_table
 from likewise.formula.batch import similarity_hook as similarity_hook
 from likewise.formula.checks import can_read_values as can_read_values
 from likewise.formula.checks import check_squared_norms as check_squared_norms
 from likewise.formula.checks import check_values as check_values
 from likewise.formula.checks import embeddings_as_given as embeddings_as_given
 from likewise.formula.checks import embeddings_of as embeddings_of
-from likewise.formula.checks import full_precision as full_precision
 from likewise.formula.checks import labels_of as labels_of
 from likewise.formula.checks import one_of as one_of
 from likewise.formula.checks import same_device as same_device
 from likewise.formula.checks import whole_number as whole_number
+from likewise.formula.declarations import Declaration as Declaration
+from likewise.formula.declarations import sort_declaration as sort_declaration
+from likewise.formula.declarations import term_within as term_within
 from likewise.formula.expressions import Apply as Apply
 from likewise.formula.expressions import Folded as Folded
 from likewise.formula.expressions import Formula as Formula
@@ -89,16 +82,12 @@ from likewise.formula.expressions import Number as Number
 from likewise.formula.expressions import Operand as Operand
 from likewise.formula.expressions import PerReference as PerReference
 from likewise.formula.expressions import Rank as Rank
-from likewise.formula.expressions import Substitution as Substitution
 from likewise.formula.expressions import Total as Total
 from likewise.formula.expressions import Variable as Variable
 from likewise.formula.expressions import apply as apply
-from likewise.formula.expressions import ingredients as ingredients
 from likewise.formula.expressions import is_condition as is_condition
 from likewise.formula.expressions import is_number as is_number
 from likewise.formula.expressions import mentions_positive as mentions_positive
-from likewise.formula.expressions import substitute as substitute
-from likewise.formula.expressions import walk as walk
 from likewise.formula.folds import Count as Count
 from likewise.formula.folds import Fold as Fold
 from likewise.formula.folds import LogSumExp as LogSumExp
@@ -111,15 +100,33 @@ from likewise.formula.folds import Sum as Sum
 from likewise.formula.graded import GradedPairs as GradedPairs
 from likewise.formula.graded import Grades as Grades
 from likewise.formula.graded import Ignoring as Ignoring
-from likewise.formula.graded import LabelRows as LabelRows
-from likewise.formula.graded import Levels as Levels
-from likewise.formula.graded import MultiLabel as MultiLabel
 from likewise.formula.graded import binarize as binarize
 from likewise.formula.graded import find_levels as find_levels
 from likewise.formula.hyperparameters import Hyper as Hyper
 from likewise.formula.hyperparameters import check_hyperparameters as check_hyperparameters
 from likewise.formula.hyperparameters import hyperparameters as hyperparameters
 from likewise.formula.hyperparameters import option as option
+from likewise.formula.indexing import broadcast_shape as broadcast_shape
+from likewise.formula.indexing import inner_products as inner_products
+from likewise.formula.indexing import pair_entries as pair_entries
+
+# For engines, miners, losses and tools.
+from likewise.formula.inputs import batch_from_embeddings as batch_from_embeddings
+from likewise.formula.inputs import batch_from_similarities as batch_from_similarities
+from likewise.formula.inputs import check_classes as check_classes
+from likewise.formula.inputs import check_labels as check_labels
+from likewise.formula.inputs import check_number_of_classes as check_number_of_classes
+from likewise.formula.inputs import class_values as class_values
+from likewise.formula.inputs import make_labels as make_labels
+from likewise.formula.label_rows import Levels as Levels
+from likewise.formula.label_rows import MultiLabel as MultiLabel
+from likewise.formula.labels import LabelRelation as LabelRelation
+from likewise.formula.labels import Labels as Labels
+from likewise.formula.labels import PositiveIndex as PositiveIndex
+from likewise.formula.matrix_losses import RowChunk as RowChunk
+from likewise.formula.matrix_losses import RowMapper as RowMapper
+from likewise.formula.matrix_losses import RowStatistics as RowStatistics
+from likewise.formula.matrix_losses import map_values as map_values
 from likewise.formula.operations import OPERATIONS as OPERATIONS
 from likewise.formula.operations import acosh as acosh
 from likewise.formula.operations import at_least as at_least
@@ -127,14 +134,14 @@ from likewise.formula.operations import cos as cos
 from likewise.formula.operations import derivative as derivative
 from likewise.formula.operations import evaluate as evaluate
 from likewise.formula.operations import is_nonzero as is_nonzero
+from likewise.formula.operations import join_conditions as join_conditions
 from likewise.formula.operations import logical_not as logical_not
 from likewise.formula.operations import sin as sin
 from likewise.formula.operations import tanh as tanh
 from likewise.formula.pair_numbers import AtPositive as AtPositive
 from likewise.formula.pair_numbers import PerTriplet as PerTriplet
-from likewise.formula.pair_numbers import broadcast_shape as broadcast_shape
-from likewise.formula.pair_numbers import inner_products as inner_products
-from likewise.formula.pair_numbers import pair_entries as pair_entries
+from likewise.formula.precision import full_precision as full_precision
+from likewise.formula.precision import half_of_products as half_of_products
 from likewise.formula.reductions import ClassWeighted as ClassWeighted
 from likewise.formula.reductions import Counted as Counted
 from likewise.formula.reductions import Reduction as Reduction
@@ -144,11 +151,9 @@ from likewise.formula.reductions import check_reduction as check_reduction
 from likewise.formula.reductions import counted_by as counted_by
 from likewise.formula.reductions import equal_share as equal_share
 from likewise.formula.reductions import reduce as reduce
-from likewise.formula.relations import Labels as Labels
 from likewise.formula.relations import Masks as Masks
 from likewise.formula.relations import Mined as Mined
 from likewise.formula.relations import Pairs as Pairs
-from likewise.formula.relations import PositiveIndex as PositiveIndex
 from likewise.formula.relations import Relation as Relation
 from likewise.formula.relations import RelationLike as RelationLike
 from likewise.formula.relations import Triplets as Triplets
@@ -159,31 +164,32 @@ from likewise.formula.similarities import Dot as Dot
 from likewise.formula.similarities import Euclidean as Euclidean
 from likewise.formula.similarities import Poincare as Poincare
 from likewise.formula.similarities import Pooled as Pooled
-from likewise.formula.similarities import Similarity as Similarity
 from likewise.formula.similarities import SimilarityLike as SimilarityLike
 from likewise.formula.similarities import SquaredEuclidean as SquaredEuclidean
 from likewise.formula.similarities import as_similarity as as_similarity
-from likewise.formula.similarities import unit as unit
-from likewise.formula.terms import Choice as Choice
-from likewise.formula.terms import Declaration as Declaration
-from likewise.formula.terms import RowChunk as RowChunk
-from likewise.formula.terms import RowMapper as RowMapper
-from likewise.formula.terms import RowStatistics as RowStatistics
+from likewise.formula.similarity_base import Similarity as Similarity
 from likewise.formula.terms import Term as Term
-from likewise.formula.terms import TripletTerm as TripletTerm
-from likewise.formula.terms import map_values as map_values
 from likewise.formula.terms import mean_over_batch as mean_over_batch
-from likewise.formula.terms import sort_declaration as sort_declaration
-from likewise.formula.terms import term_within as term_within
+from likewise.formula.traversal import Substitution as Substitution
+from likewise.formula.traversal import ingredients as ingredients
+from likewise.formula.traversal import substitute as substitute
+from likewise.formula.traversal import walk as walk
+from likewise.formula.triplet_terms import Choice as Choice
+from likewise.formula.triplet_terms import TripletTerm as TripletTerm
+from likewise.formula.unit import unit as unit
 from likewise.formula.views import label_views as label_views
 
 FACES = {
-    "similarities": ("SNR", "Cosine", "Dot", "Euclidean", "Poincare", "Similarity", "SquaredEuclidean"),
-    "relations": ("Labels", "Masks", "Pairs", "Triplets"),
-    "graded": ("GradedPairs", "Grades", "Ignoring", "Levels", "MultiLabel", "binarize"),
+    "similarities": ("SNR", "Cosine", "Dot", "Euclidean", "Poincare", "SquaredEuclidean"),
+    "similarity_base": ("Similarity",),
+    "labels": ("Labels",),
+    "label_rows": ("Levels", "MultiLabel"),
+    "relations": ("Masks", "Pairs", "Triplets"),
+    "graded": ("GradedPairs", "Grades", "Ignoring", "binarize"),
     "operations": ("acosh", "at_least", "cos", "derivative", "logical_not", "sin", "tanh"),
     "reductions": ("ClassWeighted", "TermValues", "Thresholded"),
-    "pair_numbers": ("PerTriplet", "inner_products", "pair_entries"),
+    "pair_numbers": ("PerTriplet",),
+    "indexing": ("inner_products", "pair_entries"),
     "expressions": ("Number", "PerReference"),
     "hyperparameters": ("option",),
     "terms": ("mean_over_batch",),

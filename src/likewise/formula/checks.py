@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from likewise._compat import is_mapped
 
@@ -176,7 +175,10 @@ def labels_of(name: str, value: object, rows: int | None, device: torch.device |
         tensor([0, 1])
     """
     if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
+        raise TypeError(
+            f"{name} must be a tensor, but it is a {type(value).__name__}: torch.as_tensor makes one of numbers, "
+            "likewise.metrics.encode_labels of names"
+        )
     check_dense(name, value)
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
         raise TypeError(f"{name} must be of an integer dtype, but the dtype is {value.dtype}")
@@ -198,96 +200,3 @@ def same_device(name: str, value: Tensor, device: torch.device, others: str) -> 
     """
     if value.device != device:
         raise ValueError(f"{name} must be on the device of {others}, {device}, but it is on {value.device}")
-
-
-def autocast_is_on(tensor: Tensor) -> bool:
-    """Whether autocast is on for the tensor's device; some devices do not support it.
-
-    Examples:
-        >>> import torch
-        >>> autocast_is_on(torch.zeros(1)), autocast_is_on(torch.zeros(1, device="meta"))
-        (False, False)
-    """
-    kind = tensor.device.type
-    # torch.compile traces is_autocast_available only from torch 2.12 on, and only these devices are compiled for
-    known = torch.compiler.is_compiling() or torch.amp.is_autocast_available(kind)
-    return known and not tensor.is_meta and torch.is_autocast_enabled(kind)
-
-
-def full_precision(tensor: object) -> AbstractContextManager[object]:
-    """Switch autocast off where the device supports it: losses accumulate in float32 inside any autocast block.
-
-    The backward pass of matrix products that are computed inside runs in full precision too, wherever ``backward`` is
-    called.
-
-    Examples:
-        >>> import torch
-        >>> with torch.autocast("cpu", dtype=torch.bfloat16), full_precision(torch.zeros(1)):
-        ...     print((torch.ones(1, 1) @ torch.ones(1, 1)).dtype)
-        torch.float32
-    """
-    # switching autocast off takes longer than reading whether it is on
-    if not isinstance(tensor, Tensor) or not autocast_is_on(tensor):
-        return nullcontext()
-    # torch.compile handles the backward pass itself
-    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
-        return torch.autocast(tensor.device.type, enabled=False)
-    return _FullPrecision(tensor.device.type)
-
-
-_PRODUCTS = frozenset([torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm, torch.addmm])
-_NODES = ("MmBackward", "BmmBackward", "MvBackward", "AddmmBackward")
-_VIEWS = (
-    "TBackward",
-    "TransposeBackward",
-    "UnsafeViewBackward",
-    "ViewBackward",
-    "ReshapeAliasBackward",
-    "SqueezeBackward",
-)
-
-
-class _FullPrecision(TorchFunctionMode):
-    """Autocast off, in the forward pass and in the backward pass of the matrix products computed inside."""
-
-    def __init__(self, device: str) -> None:
-        super().__init__()
-        self._device = device
-        self._off: AbstractContextManager[Any] = torch.autocast(device, enabled=False)
-
-    def __enter__(self) -> Self:
-        self._off.__enter__()
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
-        self._off.__exit__(*error)
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = function(*args, **kwargs) if kwargs else function(*args)
-        if function in _PRODUCTS:
-            _differentiate_exactly(result, self._device)
-        return result
-
-
-def _differentiate_exactly(result: Tensor | None, device: str) -> None:
-    """Switch autocast off during the backward pass of the node that computed a product, found through its views."""
-    node = None if result is None else result.grad_fn
-    while node is not None and node.name().startswith(_VIEWS):
-        node = node.next_functions[0][0]
-    if node is None or not node.name().startswith(_NODES):
-        return
-    before: list[bool] = []
-
-    def begin(_grads: Any) -> None:
-        before.append(torch.is_autocast_enabled(device))
-        torch.set_autocast_enabled(device, False)
-
-    def end(grads: Any, _of: Any) -> None:
-        torch.set_autocast_enabled(device, before.pop())
-        for grad in grads:  # the gradients may be differentiated again
-            _differentiate_exactly(grad, device)
-
-    node.register_prehook(begin)
-    node.register_hook(end)

@@ -1,7 +1,7 @@
 """Operations on boolean masks, spelled as each device computes them fastest; the result is the same on every device.
 
-This file and `likewise.formula.checks` are the only ones of the language that read the kind of a device
-(docs/decisions/0014-one-language.md).
+This file, `likewise.formula.checks` and `likewise.formula.precision` are the only ones of the language that read the kind of
+a device (docs/decisions/0014-one-language.md).
 """
 
 from __future__ import annotations

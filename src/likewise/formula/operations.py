@@ -339,6 +339,17 @@ def logical_not(condition: Operand) -> Formula:
     return apply("not", condition)
 
 
+def join_conditions(left: Formula | None, right: Formula | None) -> Formula | None:
+    """``left & right``, where ``None`` is no condition.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> join_conditions(s < 0.5, None), join_conditions(s < 0.5, 0.1 < s)
+        (s < 0.5, (s < 0.5) & (0.1 < s))
+    """
+    return right if left is None else left if right is None else left & right
+
+
 def stop_gradient(x: Operand) -> Formula:
     """The value of ``x`` without its gradient (Circle's self-paced weights).
 

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup
-from likewise.formula.batch import PairBatch, class_values
+from likewise.formula.batch import PairBatch
 from likewise.formula.checks import can_read_values, one_of
 from likewise.formula.expressions import Formula
+from likewise.formula.inputs import class_values
 
 
 @dataclass(frozen=True, eq=False)

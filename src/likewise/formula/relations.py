@@ -14,13 +14,11 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from likewise._compat import is_transformed
 from likewise.distributed import ProcessGroup, RowPartition
-from likewise.formula.checks import can_read_values, labels_of, same_device
+from likewise.formula.checks import can_read_values, same_device
 from likewise.formula.expressions import Formula
-from likewise.formula.masking import is_equal
 
-_ALL = slice(None)  # not the default of a function: torch.compile cannot trace that before torch 2.12
+ALL = slice(None)  # not the default of a function: torch.compile cannot trace that before torch 2.12
 
 
 class Relation(ABC):
@@ -28,6 +26,7 @@ class Relation(ABC):
 
     Examples:
         >>> import torch
+        >>> from likewise.formula import Labels
         >>> positive, negative = Labels(torch.tensor([0, 0, 1])).masks()
         >>> positive.int().tolist()
         [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
@@ -44,7 +43,9 @@ class Relation(ABC):
 
     def rows(self, rows: slice) -> Relation:
         """The relation of some of the anchors to all references; the chunked engine uses it."""
-        raise TypeError(f"{type(self).__name__} cannot be cut into rows; give backend='dense'")
+        raise TypeError(
+            f"{type(self).__name__} must define rows() to be computed in chunks of anchors, but it does not"
+        )
 
     def gather(self, group: ProcessGroup, references: RowPartition) -> Relation:
         """The relation of this rank's anchors to the references of all ranks; masks and indices already cover all ranks."""
@@ -74,183 +75,11 @@ class Relation(ABC):
         return self
 
 
-def _shape_error(what: str, shape: tuple[int, ...], anchors: int, references: int) -> ValueError:
+def shape_error(what: str, shape: tuple[int, ...], anchors: int, references: int) -> ValueError:
+    """The error about a relation of another shape."""
     return ValueError(
-        f"relation must have shape ({anchors}, {references}), anchors x references, but its {what} has shape {shape}"
+        f"relation must have shape ({anchors}, {references}), anchors x references, but the shape of its {what} is {shape}"
     )
-
-
-@dataclass(frozen=True, eq=False)
-class PositiveIndex:
-    """The positions of each anchor's positives among the columns of the matrix.
-
-    Args:
-        index: ``(m, k)``, within the number of columns.
-        exists: which of them are positives, ``(m, k)``; ``None``: all.
-
-    Examples:
-        >>> import torch
-        >>> PositiveIndex(torch.tensor([[1]])).index.shape
-        torch.Size([1, 1])
-    """
-
-    index: Tensor
-    exists: Tensor | None = None
-
-    @property
-    def mask(self) -> Tensor:
-        """Which entries are positives, ``(m, k)`` booleans."""
-        return torch.ones_like(self.index, dtype=torch.bool) if self.exists is None else self.exists
-
-    def rows(self, rows: slice) -> PositiveIndex:
-        """The positions of some anchors' positives."""
-        return PositiveIndex(self.index[rows], None if self.exists is None else self.exists[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class Labels(Relation):
-    """Pairs with equal labels are positive, pairs with different labels negative.
-
-    Args:
-        labels: labels of the anchors, ``(m,)``, any integer dtype.
-        reference_labels: labels of the references, ``(n,)``; without them the references are the anchors themselves,
-            and no anchor is its own positive.
-        own: for each anchor the index of the reference that is the anchor itself, −1 for none, where references are
-            given and contain copies of the anchors (a memory, a gathered batch).
-        valid: which references exist, ``(n,)`` booleans; a memory that is not yet full leaves gaps.
-        ordered: reference_labels ascend, as those of proxies do; an engine need not sort them then.
-        positives: the positions of each anchor's positives, where they are known, as among proxies.
-
-    Examples:
-        >>> import torch
-        >>> Labels(torch.tensor([7, 8]), torch.tensor([8, 8, 7])).masks()[0].int().tolist()
-        [[0, 0, 1], [1, 1, 0]]
-    """
-
-    labels: Tensor
-    reference_labels: Tensor | None = None
-    own: Tensor | None = None
-    valid: Tensor | None = None
-    ordered: bool = False
-    positives: PositiveIndex | None = None
-
-    def __post_init__(self) -> None:
-        labels = labels_of("labels", self.labels, None, None, "")
-        references = self.reference_labels
-        if references is not None:
-            references = labels_of("reference_labels", references, None, labels.device, "labels")
-        own = self.own
-        if own is not None:
-            if references is None:
-                raise ValueError("own must be given together with reference_labels only")
-            own = check_index("own", own)
-            if len(own) != len(labels):
-                raise ValueError(f"own must have one entry for each of the {len(labels)} labels, but it has {len(own)}")
-            check_range("own", own, len(references), "references", least=-1)
-        if self.valid is not None and (references is None or self.valid.shape != references.shape):
-            raise ValueError("valid must be one boolean for each of the reference_labels")
-        store_fields(self, labels=labels, reference_labels=references, own=own)
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the labels."""
-        return self.labels.device
-
-    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """Compare labels; an anchor is excluded from its own positives by index, never by value."""
-        rows, columns = rows or _ALL, columns or _ALL
-        references = self.labels if self.reference_labels is None else self.reference_labels
-        same = is_equal(self.labels[rows, None], references[None, columns])
-        positive, negative = self._without_own(same, rows, columns), ~same
-        if self.valid is None:
-            return positive, negative
-        valid = self.valid[None, columns]
-        return positive & valid, negative & valid
-
-    def _without_own(self, same: Tensor, rows: slice, columns: slice) -> Tensor:
-        if self.own is None:
-            if self.reference_labels is not None:
-                return same
-            if rows == columns and not is_transformed():  # a square on the diagonal, the whole matrix most often
-                return same.clone().fill_diagonal_(False)
-        references = self.labels if self.reference_labels is None else self.reference_labels
-        index = torch.arange(len(references), device=same.device)
-        own = index if self.own is None else self.own
-        return same & (own[rows, None] != index[None, columns])
-
-    def rows(self, rows: slice) -> Labels:
-        """The labels of some anchors, and the index of each among the references."""
-        own = self.own
-        if self.reference_labels is None:
-            own = torch.arange(len(self.labels), device=self.labels.device)
-        references = self.labels if self.reference_labels is None else self.reference_labels
-        return make_unchecked(
-            Labels,
-            labels=self.labels[rows],
-            reference_labels=references,
-            own=None if own is None else own[rows],
-            valid=self.valid,
-            ordered=self.ordered,
-            positives=None if self.positives is None else self.positives.rows(rows),
-        )
-
-    def gather(self, group: ProcessGroup, references: RowPartition) -> Labels:
-        """The labels of the references of all ranks, and the index of each anchor among them."""
-        if self.reference_labels is None:
-            own: Tensor | None = torch.arange(len(self.labels), device=self.labels.device) + references.offset
-        else:
-            own = None if self.own is None else torch.where(self.own < 0, -1, self.own + references.offset)
-        local = self.labels if self.reference_labels is None else self.reference_labels
-        return make_unchecked(
-            Labels,
-            labels=self.labels,
-            reference_labels=group.gather(local, references),
-            own=own,
-            valid=None if self.valid is None else group.gather(self.valid, references),
-            ordered=False,
-            positives=None,
-        )
-
-    def relevance(self, rows: Tensor, columns: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """One for equal labels; an anchor is not relevant to itself."""
-        references = self.labels if self.reference_labels is None else self.reference_labels
-        return leave_out_own(self, self.labels[rows] == references[columns], rows, columns).to(dtype)
-
-    def including_itself(self) -> Labels:
-        """The same labels without an anchor's index among the references: it has the label of its copy."""
-        references = self.labels if self.reference_labels is None else self.reference_labels
-        return make_unchecked(
-            Labels,
-            labels=self.labels,
-            reference_labels=references,
-            own=None,
-            valid=self.valid,
-            ordered=self.ordered,
-            positives=None,
-        )
-
-    def with_shape(self, anchors: int, references: int) -> Labels:
-        """Check the numbers of labels."""
-        shape = (len(self.labels), len(self.labels if self.reference_labels is None else self.reference_labels))
-        if shape != (anchors, references):
-            raise _shape_error("labels", shape, anchors, references)
-        return self
-
-
-def leave_out_own(relation: Any, related: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Pairs of indices without those of an anchor and itself, and without references that do not exist.
-
-    Args:
-        relation: labels of anchors and references, with ``reference_labels``, ``own`` and ``valid`` as `Labels` has.
-        related: which pairs are related, of the shape to which the indices broadcast.
-        rows: indices of anchors.
-        columns: indices of references.
-    """
-    if relation.reference_labels is None:
-        related = related & (rows != columns)
-    elif relation.own is not None:
-        related = related & (relation.own[rows] != columns)
-    return related if relation.valid is None else related & relation.valid[columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +122,7 @@ class Masks(Relation):
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """Slice the masks."""
-        rows, columns = rows or _ALL, columns or _ALL
+        rows, columns = rows or ALL, columns or ALL
         return self.positive[rows, columns], self.negative[rows, columns]
 
     def rows(self, rows: slice) -> Masks:
@@ -303,7 +132,7 @@ class Masks(Relation):
     def with_shape(self, anchors: int, references: int) -> Masks:
         """Check the shape."""
         if self.positive.shape != (anchors, references):
-            raise _shape_error("masks", tuple(self.positive.shape), anchors, references)
+            raise shape_error("masks", tuple(self.positive.shape), anchors, references)
         return self
 
 
@@ -451,9 +280,9 @@ class Triplets(Relation):
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """The pairs that the triplets contain."""
         # torch.compile cannot trace slice.indices before torch 2.12
-        part = self if rows is None and self.shape is not None else self.rows(rows or _ALL)
+        part = self if rows is None and self.shape is not None else self.rows(rows or ALL)
         assert part.shape is not None
-        columns = columns or _ALL
+        columns = columns or ALL
         positive = _mark_pairs(part.anchors, part.positives, part.valid, part.shape)
         negative = _mark_pairs(part.anchors, part.negatives, part.valid, part.shape)
         return positive[:, columns], negative[:, columns]
@@ -499,7 +328,7 @@ class Mined(Relation):
 
     Examples:
         >>> import torch
-        >>> from likewise.formula import NEGATIVES, largest, s
+        >>> from likewise.formula import NEGATIVES, Labels, largest, s
         >>> base = Labels(torch.tensor([0, 0, 1]))
         >>> mined = Mined(base, keep_positive=s < largest(s, NEGATIVES), keep_negative=0.5 < s)
     """

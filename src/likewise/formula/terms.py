@@ -8,40 +8,26 @@ A declaration is a value: it does not depend on the engine or the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
-from weakref import WeakKeyDictionary
 
-import torch
 from torch import Tensor
 
-from likewise.formula.batch import PairBatch
 from likewise.formula.expressions import (
     Apply,
     Folded,
     Formula,
     Number,
     Operand,
-    Rank,
     Total,
     apply,
     as_formula,
-    ingredients,
-    mentions_positive,
-    s,
-    s_p,
-    substitute,
-    walk,
 )
-from likewise.formula.folds import EACH_POSITIVE, NEGATIVES, POSITIVES, Side, add_up, check_side, count
+from likewise.formula.folds import NEGATIVES, POSITIVES, Side, add_up, check_side, count
 from likewise.formula.operations import at_least, where
 from likewise.formula.pair_numbers import AtPositive, PerPair, PerTriplet
-from likewise.formula.reductions import TermValues, Thresholded
-from likewise.formula.relations import PositiveIndex
-
-if TYPE_CHECKING:
-    from typing import Self
+from likewise.formula.reductions import Thresholded
+from likewise.formula.traversal import ingredients, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,159 +99,6 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
-    """The triplets that a rule chooses, as formulas: triplets are not enumerated.
-
-    Args:
-        positive: the similarity of a triplet's positive: `likewise.formula.s_p` for every positive, or one per anchor.
-        negative: the similarity of its negative: `likewise.formula.s` for every negative, or one per positive or anchor.
-        keep: which of these triplets count; ``None``: all.
-
-    Examples:
-        >>> from likewise.formula import NEGATIVES, POSITIVES, largest, s, smallest
-        >>> Choice(smallest(s, POSITIVES), largest(s, NEGATIVES)).negative
-        max[negatives](s)
-    """
-
-    positive: Formula = s_p
-    negative: Formula = s
-    keep: Formula | None = None
-
-
-ALL_TRIPLETS = Choice()
-
-
-@dataclass(frozen=True, eq=False)
-class TripletTerm(Term):
-    """A term over triplets.  On given triplets (`likewise.formula.Triplets`) it is the sum over those.
-
-    Args:
-        total: the sum over the anchor's triplets.
-        units: their number, times the number of values.
-        nonzero: the number of values that are not zero.
-        values: the values of one triplet, formulas of `likewise.formula.s_p` and `likewise.formula.s`; each is a unit.
-        choice: the triplets.
-        thresholds: the units that count; ``None``: all.
-
-    Examples:
-        >>> from likewise.formula import per_triplet, relu, s, s_p
-        >>> per_triplet(relu(s - s_p + 0.1)).values
-        (relu((s - s_p) + 0.1),)
-    """
-
-    values: tuple[Formula, ...]
-    choice: Choice = ALL_TRIPLETS
-    thresholds: Thresholded | None = None
-
-    def chosen_by(self, choice: Choice) -> TripletTerm:
-        """The same values over the triplets that a rule chooses."""
-        return per_triplet(*self.values, choice=choice, thresholds=self.thresholds)
-
-    def within(self, thresholds: Thresholded) -> TripletTerm:
-        """The same values over the units between thresholds."""
-        return per_triplet(*self.values, choice=self.choice, thresholds=thresholds)
-
-
-def per_triplet(*values: Formula, choice: Choice = ALL_TRIPLETS, thresholds: Thresholded | None = None) -> TripletTerm:
-    """One unit per triplet and value.
-
-    Args:
-        values: formulas of `likewise.formula.s_p`, the similarity of the positive, and `likewise.formula.s`, that of the
-            negative; zero at least.
-        choice: the triplets.
-        thresholds: the units that count; ``None``: all.
-
-    Examples:
-        >>> from likewise.formula import per_triplet, relu, s, s_p
-        >>> per_triplet(relu(s - s_p + 0.1)).total
-        sum[each positive](sum[negatives](relu((s - s_p) + 0.1)))
-    """
-    parts = []
-    for value in values:
-        value = substitute(value, {s_p: choice.positive, s: choice.negative})
-        inside = None if thresholds is None else thresholds.contains(value)
-        parts.append(_over_triplets(value, choice, inside))
-    total, units, nonzero = parts[0]
-    for more in parts[1:]:
-        total, units, nonzero = total + more[0], units + more[1], nonzero + more[2]
-    return TripletTerm(total, units, nonzero, values, choice, thresholds)
-
-
-def _over_triplets(value: Formula, choice: Choice, inside: Formula | None) -> tuple[Formula, Formula, Formula]:
-    """The sum of a value over an anchor's triplets, their number, and the number of those that are not zero.
-
-    Only triplets for which ``inside`` holds, a condition on the value, are summed and counted.
-    """
-    if choice.negative is s and value.rank is not Rank.PAIR:
-        return _over_equal_negatives(value, choice, inside)
-    keep, differs = _both(choice.keep, inside), value > 0.0
-    if choice.negative is s:
-        summand = value if keep is None else where(keep, value, 0.0)
-        parts: tuple[Formula, Formula, Formula] = (
-            add_up(summand, NEGATIVES),
-            count(NEGATIVES, keep),
-            count(NEGATIVES, differs if keep is None else keep & differs),
-        )
-    elif keep is None:
-        parts = value, Number(1), where(differs, 1, 0)
-    else:
-        parts = where(keep, value, 0.0), where(keep, 1, 0), where(keep & differs, 1, 0)
-    if choice.positive is not s_p:
-        return parts
-    total, units, nonzero = (_over_positives(part) for part in parts)
-    return total, units, nonzero
-
-
-def _over_equal_negatives(value: Formula, choice: Choice, inside: Formula | None) -> tuple[Formula, Formula, Formula]:
-    """The same for a value that does not depend on the negative."""
-    negatives, differs = count(NEGATIVES, choice.keep), _both(inside, value > 0.0)
-    assert differs is not None
-    summand = value if inside is None else where(inside, value, 0.0)
-    per_positive = mentions_positive(negatives)
-    if choice.positive is s_p and not per_positive:  # the number of negatives is the same for all positives
-        of_positives = [
-            count(POSITIVES, None if condition is None else _as_pair(condition)) for condition in (inside, differs)
-        ]
-        return negatives * _over_positives(summand), negatives * of_positives[0], negatives * of_positives[1]
-    units = negatives if inside is None else where(inside, negatives, 0)
-    parts = negatives * summand, units, where(differs, negatives, 0)
-    if choice.positive is not s_p:
-        return parts
-    total, units, nonzero = (_over_positives(part) for part in parts)
-    return total, units, nonzero
-
-
-def _both(left: Formula | None, right: Formula | None) -> Formula | None:
-    """The conjunction of two conditions, either of which may be absent."""
-    if left is None or right is None:
-        return right if left is None else left
-    return left & right
-
-
-def _over_positives(value: Formula) -> Formula:
-    """The sum of a formula over an anchor's positives; plain folds where no fold inside needs one positive at a time."""
-    if not mentions_positive(value):
-        return count(POSITIVES) if _is_one(value) else count(POSITIVES) * value
-    return add_up(value, EACH_POSITIVE) if _folds_per_positive(value) else add_up(_as_pair(value), POSITIVES)
-
-
-def _as_pair(value: Formula) -> Formula:
-    """A formula of one positive as a formula of the pair of the anchor and that positive."""
-    by: dict[Formula, Formula] = {node: node.pair for node in walk(value) if isinstance(node, AtPositive)}
-    return substitute(value, {s_p: s, **by})
-
-
-def _is_one(value: Formula) -> bool:
-    return isinstance(value, Number) and not isinstance(value.value, Tensor) and value.value == 1
-
-
-def _folds_per_positive(node: Formula) -> bool:
-    if isinstance(node, Folded):
-        return node.rank is Rank.POSITIVE
-    return isinstance(node, Apply) and any(_folds_per_positive(argument) for argument in node.arguments)
-
-
-@dataclass(frozen=True, eq=False)
 class Regularizer:
     """A number that is added to the reduced loss (margin loss's ``ν · mean β``).
 
@@ -279,114 +112,6 @@ class Regularizer:
     """
 
     value: Callable[[], Tensor]
-
-
-@dataclass(frozen=True, eq=False)
-class RowChunk:
-    """Some anchors against all references: the input of a function of matrix rows.
-
-    Args:
-        batch: these anchors as a batch, with their rows of the matrix.
-        rows: which anchors of the whole batch they are.
-        masks: computes the positive and the negative pairs, ``(rows, n)`` booleans, after mining.
-        candidates: computes the columns that may be true in each row of a mask, ``(rows, k)`` ascending indices; all
-            columns where the engine may not read from the device how many there are.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.engines import map_rows
-        >>> from likewise.formula import Labels, PairBatch
-        >>> rows = map_rows(PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=torch.eye(3)))
-        >>> rows.map(lambda chunk: (chunk.candidates(chunk.masks()[0]),))
-        [tensor([[1],
-                [0],
-                [0]])]
-    """
-
-    batch: PairBatch
-    rows: slice
-    masks: Callable[[], tuple[Tensor, Tensor]]
-    candidates: Callable[[Tensor], Tensor]
-
-    @property
-    def similarities(self) -> Tensor:
-        """The rows of the matrix, ``(rows, n)``."""
-        return self.batch.similarities()
-
-
-RowStatistics: TypeAlias = Callable[[RowChunk, Tensor, Tensor], list[Tensor]]
-"""From a chunk and its positive and negative pairs to one number per row, ``(rows,)``, for each of several formulas."""
-
-
-class RowMapper(Protocol):
-    """Runs functions of matrix rows: on the whole matrix, or on chunks that are recomputed in the backward pass."""
-
-    def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
-        """Concatenate a function's tensors, which have one row per anchor, over chunks of anchors."""
-
-    def sum(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
-        """Sum a function's tensors, which have fixed shapes, over chunks of anchors."""
-
-    def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
-        """The values and units of a term on another batch, computed by the engine that the dispatcher chooses."""
-
-    def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
-        """A function that computes formulas with one number per anchor, without gradient, for the rows of a chunk.
-
-        What formulas need of the whole batch is computed here.
-        """
-
-    def positive_index(self, most: int | None = None) -> PositiveIndex | None:
-        """The positions of each anchor's positives; ``None`` if labels do not determine them or they exceed ``most``."""
-
-
-@dataclass(frozen=True, eq=False)
-class MatrixLoss:
-    """The declaration of a loss that is a function of the matrix, and not a formula.
-
-    Args:
-        compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reads the matrix through the
-            mapper, in one phase or several, so that it also runs on chunks.
-        evaluates_formulas: whether it delegates to formulas (`RowMapper.evaluate`), which kernels can execute.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.losses import PairLoss
-        >>> class MeanSimilarity(PairLoss):
-        ...     def declare(self):
-        ...         def mean_of_rows(S, positive, negative):
-        ...             value = S.mean(dim=1)
-        ...             return [TermValues(value, torch.ones_like(value), value != 0)]
-        ...
-        ...         return MatrixLoss.by_rows(mean_of_rows)
-        >>> MeanSimilarity()(torch.eye(2), torch.tensor([0, 1]))
-        tensor(0.5000)
-    """
-
-    compute: Callable[[PairBatch, RowMapper], list[TermValues]]
-    evaluates_formulas: bool = False
-
-    @classmethod
-    def by_rows(cls, function: Callable[[Tensor, Tensor, Tensor], list[TermValues]]) -> Self:
-        """A loss whose value for an anchor depends on that anchor's row: a function of S and the two masks."""
-        return cls(lambda _batch, rows: map_values(rows, lambda chunk: function(chunk.similarities, *chunk.masks())))
-
-
-def map_values(rows: RowMapper, function: Callable[[RowChunk], list[TermValues]]) -> list[TermValues]:
-    """Term values from a function of rows; see `RowMapper.map`."""
-    present: list[list[bool]] = []
-
-    def flat(chunk: RowChunk) -> tuple[Tensor, ...]:
-        values = function(chunk)
-        present[:] = [[field is not None for field in value] for value in values]
-        return tuple(field for value in values for field in value if field is not None)
-
-    vectors = iter(rows.map(flat))
-    return [TermValues(*(next(vectors) if there else None for there in each)) for each in present]  # type: ignore[arg-type]
-
-
-Declared: TypeAlias = Term | Regularizer | MatrixLoss
-Declaration: TypeAlias = Declared | tuple[Declared, ...]
 
 
 # one node each, so that a condition which several terms of a declaration need is computed once
@@ -478,43 +203,3 @@ def mean_over_batch(curve: Operand, over: Side) -> Formula:
         total(sum[positives](s)) / at_least(total(count[positives](1.0)), 1)
     """
     return Total(add_up(curve, over)) / at_least(Total(count(over)), 1)
-
-
-def sort_declaration(declaration: Declaration) -> tuple[list[Term], list[Regularizer], list[MatrixLoss]]:
-    """Sort what a loss declares by kind.
-
-    Examples:
-        >>> sort_declaration(MatrixLoss(lambda batch, rows: []))[0]
-        []
-    """
-    items = declaration if isinstance(declaration, tuple) else (declaration,)
-    for item in items:
-        if not isinstance(item, Term | Regularizer | MatrixLoss):
-            raise TypeError(
-                "declare() must return terms, made with per_anchor, per_pair or per_triplet, Regularizer or MatrixLoss, "
-                f"but it returned {item!r}"
-            )
-    terms = [item for item in items if isinstance(item, Term)]
-    regularizers = [item for item in items if isinstance(item, Regularizer)]
-    matrix_losses = [item for item in items if isinstance(item, MatrixLoss)]
-    return terms, regularizers, matrix_losses
-
-
-# a loss declares once and runs many times
-_WITHIN: WeakKeyDictionary[Term, dict[Thresholded, Term]] = WeakKeyDictionary()
-
-
-def term_within(term: Term, thresholds: Thresholded) -> Term:
-    """`Term.within`, cached for the term.
-
-    Examples:
-        >>> from likewise.formula import NEGATIVES, per_pair, relu, s
-        >>> term_within(per_pair(NEGATIVES, relu(s)), Thresholded(low=0.5)).units
-        count[negatives](0.5 < relu(s))
-    """
-    if torch.compiler.is_compiling():
-        return term.within(thresholds)
-    made = _WITHIN.setdefault(term, {})
-    if thresholds not in made:
-        made[thresholds] = term.within(thresholds)
-    return made[thresholds]

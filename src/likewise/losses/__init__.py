@@ -1,5 +1,7 @@
 """Losses: declarations over one similarity matrix."""
 
+import difflib
+
 from likewise.losses.base import PairLoss
 from likewise.losses.centroids import CentroidTripletLoss
 from likewise.losses.direction import DirectionRegularized
@@ -36,7 +38,8 @@ from likewise.losses.proxy import (
     ProxyNCAPPLoss,
     ProxyRepulsionLoss,
 )
-from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
+from likewise.losses.proxy_base import ProxyLoss, cross_entropy
+from likewise.losses.proxy_batches import Between
 from likewise.losses.quality import AdaFaceLoss, ElasticArcFaceLoss, ElasticCosFaceLoss, MagFaceLoss
 from likewise.losses.ranking import FastAPLoss, HistogramLoss
 from likewise.losses.regularizers import (
@@ -47,6 +50,7 @@ from likewise.losses.regularizers import (
     ZeroMean,
 )
 from likewise.losses.self_supervised import VICRegLoss
+from likewise.losses.several_centers import SoftTripleLoss, SubCenterArcFaceLoss
 from likewise.losses.sharded import ShardedProxies
 from likewise.losses.soft_rank import NDCGLoss, PNPLoss, RecallAtKLoss, ROADMAPLoss, SmoothAPLoss, SupAPLoss
 from likewise.losses.softmax import (
@@ -55,9 +59,7 @@ from likewise.losses.softmax import (
     LargeMarginSoftmaxLoss,
     NormalizedSoftmaxLoss,
     SoftmaxLoss,
-    SoftTripleLoss,
     SphereFaceLoss,
-    SubCenterArcFaceLoss,
 )
 from likewise.losses.structured import AngularLoss, LiftedStructureLoss
 from likewise.losses.synthesis import ProxySynthesis
@@ -149,3 +151,17 @@ __all__ = [
 
 # For tools.
 from likewise.losses.constructors import fix_hyperparameter as fix_hyperparameter
+
+_ELSEWHERE = {
+    "GenericPairLoss": "PairLoss",
+    "MultipleLosses": "WeightedSum",
+    "SignalToNoiseRatioContrastiveLoss": "SNRContrastiveLoss",
+    "TripletMarginLoss": "TripletLoss",
+}
+"""What pytorch-metric-learning calls by another name."""
+
+
+def __getattr__(name: str) -> object:
+    near = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, __all__, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise AttributeError(f"module 'likewise.losses' has no attribute {name!r}{hint}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, TypeAlias, dataclass_transform
@@ -14,18 +13,12 @@ from torch import Tensor, nn
 from likewise.distributed import current_group
 from likewise.engines import BACKENDS, evaluate_declaration, replay
 from likewise.formula import (
-    ClassWeighted,
     Declaration,
-    MatrixLoss,
-    Number,
     PairBatch,
     Reduction,
-    Regularizer,
     RelationLike,
     Similarity,
     SimilarityLike,
-    Term,
-    Thresholded,
     as_similarity,
     batch_from_embeddings,
     batch_from_similarities,
@@ -36,13 +29,10 @@ from likewise.formula import (
     label_views,
     one_of,
     option,
-    walk,
 )
 from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
+from likewise.losses.declaration_cache import cached_declaration, state_without_declaration
 from likewise.miners import Miner
-
-_CONSTANT = (int, float, str, tuple, type(None), Similarity, Miner, ClassWeighted, Thresholded)
-"""Types of attributes that are immutable."""
 
 LabelKind: TypeAlias = Literal["classes", "levels", "scores", "none"]
 """What the labels of a loss are.
@@ -50,9 +40,6 @@ LabelKind: TypeAlias = Literal["classes", "levels", "scores", "none"]
 ``"classes"``: one class per sample, ``(n,)``.  ``"levels"``: classes, or the levels of a hierarchy, ``(n, L)``; such a loss
 also takes relations with grades.  ``"scores"``: one number per pair of rows.  ``"none"``: labels are not read.
 """
-
-_IGNORED = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
-"""Attributes that a declaration does not depend on: torch's, and the cached declaration."""
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(hyper, option))
@@ -116,9 +103,9 @@ class PairLoss(nn.Module):
         super().__init_subclass__()
         make_constructor(cls)
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+    def __new__(cls, *_args: Any, **kwargs: Any) -> Self:
         """Initialize the module before the generated constructor stores anything in it."""
-        return initialize_module(super().__new__(cls))
+        return initialize_module(super().__new__(cls), kwargs)
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)
@@ -284,77 +271,6 @@ class PairLoss(nn.Module):
     def extra_repr(self) -> str:
         """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
         return describe(self)
-
-
-def cached_declaration(loss: Any, ignored: frozenset[str] = frozenset()) -> Any:
-    """The last result of ``declare`` while every attribute is unchanged; a loss with parameters declares at every call.
-
-    Args:
-        loss: a module with ``declare()``.
-        ignored: parameters that embeddings are compared with, and that formulas do not contain.
-
-    Examples:
-        >>> from likewise.losses import NTXentLoss
-        >>> loss = NTXentLoss()
-        >>> cached_declaration(loss) is cached_declaration(loss)
-        True
-    """
-    if torch.compiler.is_compiling() or loss._buffers or loss._modules or loss._parameters.keys() - ignored:
-        return loss.declare()
-    names = [name for name in vars(loss) if name not in _IGNORED]
-    now = [vars(loss)[name] for name in names]
-    before, were, declaration = vars(loss).get("_declaration", ((), (), None))
-    if declaration is None or before != names or not all(map(operator.is_, were, now)):
-        declaration, reads_parameters = _declare(loss)
-        plain = not ignored or (not reads_parameters and _is_plain(declaration))
-        if plain and all(isinstance(value, _CONSTANT) for value in now):
-            vars(loss)["_declaration"] = names, now, declaration
-    return declaration
-
-
-class _TrackedParameters(dict[str, Any]):
-    """Parameters that record whether one was read."""
-
-    was_read = False
-
-    def __getitem__(self, name: str) -> Any:
-        self.was_read = True
-        return super().__getitem__(name)
-
-    def items(self) -> Any:
-        self.was_read = True
-        return super().items()
-
-
-def _declare(loss: Any) -> tuple[Any, bool]:
-    """The declaration, and whether it reads parameters: then it may change at every step."""
-    parameters = loss._parameters
-    tracked = _TrackedParameters(parameters)
-    vars(loss)["_parameters"] = tracked
-    try:
-        return loss.declare(), tracked.was_read
-    finally:
-        vars(loss)["_parameters"] = parameters
-
-
-def _is_plain(declaration: Any) -> bool:
-    """Whether the declaration of a loss with proxies contains no number that was computed from the proxies."""
-    items = [item for each in declaration.values() for item in (each if isinstance(each, tuple) else (each,))]
-    if not all(isinstance(item, Term | Regularizer | MatrixLoss) for item in items):
-        return False
-    terms = [item for item in items if isinstance(item, Term)]
-    formulas = [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
-    return not any(isinstance(node, Number) and isinstance(node.value, Tensor) for node in walk(*formulas))
-
-
-def state_without_declaration(loss: nn.Module) -> dict[str, Any]:
-    """The state of a loss without the cached declaration.
-
-    Examples:
-        >>> "_declaration" in state_without_declaration(nn.Module())
-        False
-    """
-    return {name: value for name, value in vars(loss).items() if name != "_declaration"}
 
 
 def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import inspect
 import math
 import sys
 import types
 import typing
+from collections.abc import Collection
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -20,10 +22,28 @@ from likewise.formula import Hyper, Number, hyperparameters
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def initialize_module(module: Module) -> Module:
-    """Run torch's constructor of a module whose own constructor is generated."""
+ELSEWHERE = {"embedding_size": "embedding_dim", "distance": "similarity", "reducer": "reduction"}
+"""Arguments that other libraries call by another name."""
+
+
+def initialize_module(module: Module, arguments: Collection[str] = ()) -> Module:
+    """Run torch's constructor of a module whose own constructor is generated, once its arguments' names are checked."""
+    if arguments:
+        _check_names(type(module), arguments)
     nn.Module.__init__(module)
     return module
+
+
+def _check_names(cls: Any, arguments: Collection[str]) -> None:
+    _, *known = inspect.signature(cls.__init__).parameters.values()
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known):
+        return
+    parameters = [each.name for each in known]
+    for name in arguments:
+        if name not in parameters:
+            near = [ELSEWHERE[name]] if name in ELSEWHERE else difflib.get_close_matches(name, parameters, 1)
+            hint = f"did you mean {near[0]}?" if near and near[0] in parameters else f"it has {', '.join(parameters)}"
+            raise TypeError(f"{cls.__name__} has no argument {name}; {hint}")
 
 
 def make_constructor(cls: type) -> None:

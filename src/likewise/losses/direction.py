@@ -44,7 +44,8 @@ from likewise.formula import (
     substitute,
 )
 from likewise.losses.base import PairLoss, collect_groups, finite_number
-from likewise.losses.proxy_base import Between, ProxyLoss
+from likewise.losses.proxy_base import ProxyLoss
+from likewise.losses.proxy_batches import Between
 
 SIMILARITIES = (Cosine, Dot, SquaredEuclidean, Euclidean)
 """The similarities that determine the angle at an anchor."""

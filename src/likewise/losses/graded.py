@@ -22,27 +22,20 @@ LARGEST_SCALE = 200.0
 """The largest scale whose exponentials float64 represents."""
 
 
-class CoSENTLoss(nn.Module):
-    r"""CoSENT: a pair with a higher score is more similar than one with a lower score.
-
-    $$\log\Bigl(1+\sum_{y_k>y_l}e^{\lambda(s_l-s_k)}\Bigr)$$
-
-    over pairs of pairs; pair k is row k of embeddings and row k of references, $s_k$ its cosine and $y_k$ its score.  Equal
-    scores make no term.  Su 2022; computed in $O(n\log n)$.
+class _ScoreLoss(nn.Module):
+    """A loss on pairs of rows with a score each.
 
     Args:
         scale: the scale λ, at most 200.
-
-    Examples:
-        >>> import torch
-        >>> left, right = torch.eye(2), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
-        >>> CoSENTLoss(scale=1.0)(left, torch.tensor([0.2, 0.9]), right)
-        tensor(1.3133)
     """
 
     def __init__(self, scale: float = 20.0) -> None:
         super().__init__()
         self.scale = _check_scale(scale)
+
+    def similarities(self, left: Tensor, right: Tensor) -> Tensor:
+        """One number per pair from the unit vectors of its sides."""
+        raise NotImplementedError
 
     def forward(
         self,
@@ -64,14 +57,37 @@ class CoSENTLoss(nn.Module):
         """
         with full_precision(embeddings):
             left, scores, right = _check_pairs(embeddings, scores, references, reference_labels, relation)
-            return _rank_by_score((unit(left) * unit(right)).sum(dim=1), scores, self.scale)
+            return _rank_by_score(self.similarities(unit(left), unit(right)), scores, self.scale)
 
     def extra_repr(self) -> str:
         """The arguments."""
         return f"scale={self.scale}"
 
 
-class AnglELoss(nn.Module):
+class CoSENTLoss(_ScoreLoss):
+    r"""CoSENT: a pair with a higher score is more similar than one with a lower score.
+
+    $$\log\Bigl(1+\sum_{y_k>y_l}e^{\lambda(s_l-s_k)}\Bigr)$$
+
+    over pairs of pairs; pair k is row k of embeddings and row k of references, $s_k$ its cosine and $y_k$ its score.  Equal
+    scores make no term.  Su 2022; computed in $O(n\log n)$.
+
+    Args:
+        scale: the scale λ, at most 200.
+
+    Examples:
+        >>> import torch
+        >>> left, right = torch.eye(2), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+        >>> CoSENTLoss(scale=1.0)(left, torch.tensor([0.2, 0.9]), right)
+        tensor(1.3133)
+    """
+
+    def similarities(self, left: Tensor, right: Tensor) -> Tensor:
+        """Cosines."""
+        return (left * right).sum(dim=1)
+
+
+class AnglELoss(_ScoreLoss):
     r"""AnglE: CoSENT with the difference of angles in complex space in place of the cosine.
 
     $$s_k=\Bigl|\sum_m a_m b_m+\sum_{m\le D/2}\bigl(a_{m+D/2}\,b_m-a_m\,b_{m+D/2}\bigr)\Bigr|$$
@@ -89,30 +105,12 @@ class AnglELoss(nn.Module):
         tensor(0.6931)
     """
 
-    def __init__(self, scale: float = 20.0) -> None:
-        super().__init__()
-        self.scale = _check_scale(scale)
-
-    def forward(
-        self,
-        embeddings: Tensor,
-        scores: Tensor | None = None,
-        references: Tensor | None = None,
-        reference_labels: Tensor | None = None,
-        *,
-        relation: RelationLike | None = None,
-    ) -> Tensor:
-        """The loss of pairs; the arguments are those of `CoSENTLoss`."""
-        with full_precision(embeddings):
-            left, scores, right = _check_pairs(embeddings, scores, references, reference_labels, relation)
-            a, b = (nn.functional.pad(unit(rows), (0, rows.shape[1] % 2)) for rows in (left, right))
-            (real_a, imaginary_a), (real_b, imaginary_b) = a.chunk(2, dim=1), b.chunk(2, dim=1)
-            product = (a * b).sum(dim=1) + (imaginary_a * real_b - real_a * imaginary_b).sum(dim=1)
-            return _rank_by_score(product.abs(), scores, self.scale)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return f"scale={self.scale}"
+    def similarities(self, left: Tensor, right: Tensor) -> Tensor:
+        """The real part plus the imaginary part of a complex product."""
+        a, b = (nn.functional.pad(rows, (0, rows.shape[1] % 2)) for rows in (left, right))
+        (real_a, imaginary_a), (real_b, imaginary_b) = a.chunk(2, dim=1), b.chunk(2, dim=1)
+        product = (a * b).sum(dim=1) + (imaginary_a * real_b - real_a * imaginary_b).sum(dim=1)
+        return product.abs()
 
 
 def _check_scale(scale: float) -> float:

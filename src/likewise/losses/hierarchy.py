@@ -36,7 +36,8 @@ from likewise.formula import (
     where,
 )
 from likewise.losses.base import LabelKind, PairLoss, finite_number
-from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
+from likewise.losses.proxy_base import ProxyLoss, cross_entropy
+from likewise.losses.proxy_batches import Between
 from likewise.losses.soft_rank import check_offset, is_below, smaller, upper_bound_step
 
 

@@ -23,7 +23,8 @@ from likewise.formula import (
 )
 from likewise.losses.base import PairLoss, collect_groups
 from likewise.losses.proxies import Queue
-from likewise.losses.proxy_base import Between, ProxyLoss
+from likewise.losses.proxy_base import ProxyLoss
+from likewise.losses.proxy_batches import Between
 from likewise.miners import Miner
 
 LabeledRows: TypeAlias = tuple[Tensor, Tensor]
@@ -123,7 +124,7 @@ class CrossBatchMemory(nn.Module):
         if references is not None or reference_labels is not None or relation is not None:
             raise ValueError("CrossBatchMemory compares with its queue and takes no references or relation")
         if labels is None:
-            raise TypeError("labels must be given, because the queue stores them")
+            raise TypeError("labels must be given, because the queue stores them, but they are None")
         with full_precision(embeddings):
             anchors = embeddings_of("embeddings", embeddings)
             levels = self.loss.label_kind == "levels"

@@ -37,7 +37,8 @@ from likewise.formula import (
     square,
     unit,
 )
-from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
+from likewise.losses.proxy_base import ProxyLoss, cross_entropy
+from likewise.losses.proxy_batches import Between
 
 
 class ProxyNCALoss(ProxyLoss):

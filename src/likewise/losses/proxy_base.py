@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import torch
@@ -17,16 +16,12 @@ from likewise.formula import (
     POSITIVES,
     Declaration,
     Formula,
-    Labels,
     Operand,
-    PairBatch,
-    Pooled,
     Reduction,
     RelationLike,
     Similarity,
     Term,
     as_similarity,
-    batch_from_embeddings,
     check_classes,
     check_hyperparameters,
     check_labels,
@@ -39,40 +34,24 @@ from likewise.formula import (
     one_of,
     option,
     per_anchor,
-    round_table,
     same_device,
     softplus,
     unit,
     whole_number,
 )
-from likewise.losses.base import (
-    LabelKind,
-    cached_declaration,
-    parameter_groups,
-    state_without_declaration,
-)
+from likewise.losses.base import LabelKind, parameter_groups
 from likewise.losses.centers import nearest_center
 from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
+from likewise.losses.declaration_cache import cached_declaration, state_without_declaration
 from likewise.losses.proxies import ProxyTable, Queue
+from likewise.losses.proxy_batches import (
+    Between,
+    compare_proxies,
+    compare_proxies_with_samples,
+    compare_samples,
+    compare_samples_with_proxies,
+)
 from likewise.losses.sampling import number_of_classes, reweigh_declaration
-
-
-class Between(Enum):
-    """What a term of a proxy loss compares: anchors first, references second.
-
-    Examples:
-        >>> Between.PROXIES_SAMPLES.value
-        'proxies against samples'
-    """
-
-    SAMPLES_PROXIES = "samples against proxies"
-    SAMPLES_CLASSES = "samples against classes, whose proxies are pooled"
-    PROXIES_SAMPLES = "proxies against samples"
-    PROXIES_PROXIES = "proxies against proxies"
-    SAMPLES_SAMPLES = "samples against samples"
-
-
-SAMPLES_FIRST = (Between.SAMPLES_PROXIES, Between.SAMPLES_CLASSES)
 
 _PROXIES = frozenset({"proxies"})
 
@@ -152,9 +131,9 @@ class ProxyLoss(nn.Module):
         super().__init_subclass__()
         make_constructor(cls)
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+    def __new__(cls, *_args: Any, **kwargs: Any) -> Self:
         """Initialize the module before the generated constructor stores anything in it."""
-        return initialize_module(super().__new__(cls))
+        return initialize_module(super().__new__(cls), kwargs)
 
     def __post_init__(self) -> None:
         for name in ("num_classes", "embedding_dim"):
@@ -280,7 +259,7 @@ class ProxyLoss(nn.Module):
         """Check embeddings and class indices; half precision is widened."""
         samples = self.samples(embeddings)
         if labels is None:
-            raise TypeError("labels must be given as class indices from 0")
+            raise TypeError("labels must be given as class indices from 0, but they are None")
         levels = self.label_kind == "levels"
         labels = check_labels("labels", labels, len(samples), samples.device, "embeddings", levels=levels)
         check_classes(labels if labels.ndim == 1 else labels[:, 0], self.num_classes, "proxy")
@@ -311,113 +290,19 @@ class ProxyLoss(nn.Module):
         declarations = cached_declaration(self, ignored=_PROXIES) if declarations is None else declarations
         for between, declaration in declarations.items():
             if between is Between.PROXIES_PROXIES:
-                batch = self._among_proxies(samples, queue)
+                batch = compare_proxies(self, samples, queue)
             elif between is Between.PROXIES_SAMPLES:
-                batch = self._proxies_first(samples, labels, queue, half)
+                batch = compare_proxies_with_samples(self, samples, labels, queue, half)
             elif between is Between.SAMPLES_SAMPLES:
-                batch = self._among_samples(samples, labels)
+                batch = compare_samples(self, samples, labels)
             else:
-                batch, declaration = self._samples_first(between, declaration, samples, labels, half)
+                batch, log_weights = compare_samples_with_proxies(self, between, samples, labels, half)
+                declaration = declaration if log_weights is None else reweigh_declaration(declaration, log_weights)
             value = evaluate_declaration(declaration, batch, self.reduction, self.backend)
             if value.ndim and batch.shards is not SINGLE_PROCESS:
                 value = value[current_group().batch_rows(samples).local]
             values.append(value)
         return values[0] if len(values) == 1 else torch.stack(values).sum(dim=0)
-
-    def _among_samples(self, samples: Tensor, labels: Tensor) -> PairBatch:
-        """This rank's samples against the samples of all ranks."""
-        similarity, levels = as_similarity(self.similarity), self.label_kind == "levels"
-        batch = batch_from_embeddings(samples, labels, None, None, None, similarity, current_group(), levels=levels)
-        return batch.under(batch.relation.including_itself()) if self.ranks_itself() else batch
-
-    def _samples_first(
-        self, between: Between, declaration: Declaration, samples: Tensor, labels: Tensor, half: torch.dtype | None
-    ) -> tuple[PairBatch, Declaration]:
-        """Samples against proxies: this rank's samples against all proxies, or all samples against its shard."""
-        group = current_group()
-        if self.shard is not None:
-            rows = group.batch_rows(samples)
-            samples, labels = group.gather(samples, rows), group.gather(labels, rows)
-        classes = labels if labels.ndim == 1 else labels[:, 0].contiguous()
-        table, pooled = self.table(classes), between is Between.SAMPLES_CLASSES
-        similarity = as_similarity(self.similarity)
-        relation = Labels(
-            classes,
-            table.classes if pooled else table.owners(),
-            ordered=self.sampled is None,
-            positives=table.positives(pooled=pooled),
-        )
-        batch = PairBatch(
-            relation,
-            Pooled(similarity, table.centers, self.pool) if pooled else similarity,
-            anchors=samples,
-            references=round_table(table.rows, half),
-            group=group if self.shard is None else SINGLE_PROCESS,
-            shards=table.shards or SINGLE_PROCESS,
-            half=half,
-            labels=labels,
-            between=between.value,
-            table="references",
-        )
-        weights = table.weights(pooled=pooled)
-        return batch, declaration if weights is None else reweigh_declaration(declaration, weights)
-
-    def _proxies_first(
-        self, samples: Tensor, labels: Tensor, queue: Queue | None, half: torch.dtype | None
-    ) -> PairBatch:
-        """Proxies against samples: this rank's proxies against the samples of all ranks, and the memory's."""
-        self._refuse_sampling()
-        group = current_group()
-        rows = group.batch_rows(samples)
-        samples, labels, valid = group.gather(samples, rows), group.gather(labels, rows), None
-        if queue is not None:
-            samples, labels, valid = queue.after(samples, labels)
-        table = self.table(labels)
-        if self.shard is None:
-            table = table.cut(group.split(len(table.classes)).local)
-        return PairBatch(
-            Labels(table.owners(), labels, valid=valid),
-            as_similarity(self.similarity),
-            anchors=round_table(table.rows, half),
-            references=samples,
-            group=group,
-            half=half,
-            between=Between.PROXIES_SAMPLES.value,
-            table="anchors",
-        )
-
-    def _among_proxies(self, samples: Tensor, queue: Queue | None) -> PairBatch:
-        """Each proxy against all others; the anchors are this rank's proxies."""
-        self._refuse_sampling()
-        group, centers = current_group(), self.proxies_per_class
-        if queue is not None:
-            local_queue = group.split(len(queue.labels)).local
-            samples = torch.cat([samples, queue.samples[local_queue] * queue.valid[local_queue, None]])
-        local = group.split(self.num_classes) if self.shard is None else self.shard
-        local = RowPartition(tuple(size * centers for size in local.sizes), local.rank)
-        rows = self.proxies.to(samples.dtype)
-        similarity, proxies = self.between_proxies(samples, rows if self.shard is None else group.gather(rows, local))
-        everything, between = torch.arange(len(proxies), device=proxies.device), Between.PROXIES_PROXIES.value
-        classes = everything // centers  # every proxy is its own positive only, but it has a class
-        if group is SINGLE_PROCESS:
-            return PairBatch(Labels(everything), similarity, anchors=proxies, labels=classes, between=between)
-        own = everything[local.local]
-        return PairBatch(
-            Labels(own, everything, own=own),
-            similarity,
-            anchors=proxies[local.local],
-            references=proxies,
-            group=group,
-            local_rows=local,
-            labels=classes[local.local],
-            between=between,
-        )
-
-    def _refuse_sampling(self) -> None:
-        if self.sampled is not None:
-            raise ValueError(
-                f"{type(self).__name__}: sampled must be None where proxies are anchors, but it is {self.sampled!r}"
-            )
 
     def table(self, labels: Tensor) -> ProxyTable:
         """The proxies that a batch of these labels is compared with: all of them, a shard or a sample."""

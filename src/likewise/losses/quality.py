@@ -31,7 +31,8 @@ from likewise.formula import (
     where,
 )
 from likewise.losses.proxies import Queue
-from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
+from likewise.losses.proxy_base import ProxyLoss, cross_entropy
+from likewise.losses.proxy_batches import Between
 from likewise.losses.softmax import embedding_norm
 
 LARGEST_COSINE, SMALLEST_ANGLE = 1.0 - 0.001, 0.001
@@ -210,6 +211,92 @@ def _turn(margin: Formula) -> Formula:
     return cos(margin) * s - sin(margin) * sqrt((1.0 - s) * (1.0 + s))
 
 
+# what the two ElasticFace losses share
+
+
+def _initialize_proxies(_loss: ProxyLoss, proxies: Tensor) -> None:
+    """Normal with deviation 0.01, as the authors' code does."""
+    nn.init.normal_(proxies, std=0.01)
+
+
+def _sample_margins(loss: ElasticArcFaceLoss | ElasticCosFaceLoss, n: int) -> Tensor:
+    """Draw a margin for each of n samples, in the unit of ``loss.margin``, ``(n,)``."""
+    margins = torch.full((n,), loss.margin, dtype=torch.float64, device=loss.proxies.device)
+    # without a deviation nothing is drawn, so that a transform of torch.func needs no randomness
+    return margins if loss.std == 0.0 else margins + loss.std * torch.randn_like(margins)
+
+
+def _forward(
+    loss: ElasticArcFaceLoss | ElasticCosFaceLoss,
+    embeddings: Tensor,
+    labels: Tensor | None = None,
+    references: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    *,
+    relation: RelationLike | None = None,
+    margins: Tensor | None = None,
+) -> Tensor:
+    """The loss of a batch; labels are class indices from 0.
+
+    Args:
+        loss: the loss.
+        embeddings: the batch, ``(n, embedding_dim)``.
+        labels: its classes, ``(n,)``.
+        references: must be ``None``, as must ``reference_labels`` and ``relation``.
+        reference_labels: see ``references``.
+        relation: see ``references``.
+        margins: the margins in the unit of ``loss.margin``, ``(n,)``, in place of drawn ones.
+    """
+    loss.check_references(references, reference_labels, relation)
+    half = loss.half_of_products(embeddings)
+    with full_precision(embeddings):
+        samples, labels = loss.check_batch(embeddings, labels)
+        if margins is None:
+            return loss.value(samples, labels, half=half)
+        if not isinstance(margins, Tensor) or margins.shape != labels.shape or not margins.is_floating_point():
+            is_tensor = isinstance(margins, Tensor)
+            what = f"of dtype {margins.dtype} and shape {tuple(margins.shape)}" if is_tensor else type(margins).__name__
+            raise ValueError(f"margins must be a float tensor of shape ({len(samples)},), but it is {what}")
+        if loss.shard is not None:
+            margins = current_group().gather(margins, current_group().batch_rows(margins))
+        per_sample = PerAnchor("m", partial(_distribute, margins, in_order=loss.plus))
+        return loss.value(samples, labels, half=half, declarations=loss.declare_margins(per_sample))
+
+
+def _declare(loss: ElasticArcFaceLoss | ElasticCosFaceLoss) -> dict[Between, Declaration]:
+    """The head with a drawn number per sample as its margin."""
+
+    def draw(batch: PairBatch) -> Tensor:
+        return _distribute(loss.sample_margins(batch.shape[0]), batch, in_order=loss.plus)
+
+    return loss.declare_margins(PerAnchor("m", draw))
+
+
+def _distribute(margins: Tensor, batch: PairBatch, *, in_order: bool) -> Tensor:
+    """One margin for each sample; in order, the smallest for the largest target cosine."""
+    assert batch.anchors is not None
+    margins = margins.to(device=batch.anchors.device, dtype=batch.dtype)
+    if batch.shards is not SINGLE_PROCESS:  # every rank has all samples, and they use the margins of the first rank
+        margins = batch.shards.gather(margins, batch.shards.rows(margins))[: len(margins)]
+    if not in_order:
+        return margins
+    order = _target_cosines(batch).argsort(descending=True)
+    return torch.zeros_like(margins).scatter(0, order, margins.sort().values)
+
+
+@torch.no_grad()
+def _target_cosines(batch: PairBatch) -> Tensor:
+    relation = batch.relation
+    assert isinstance(relation, Labels)
+    assert relation.positives is not None
+    assert batch.anchors is not None
+    assert batch.references is not None
+    index = relation.positives.index[:, 0]  # −1 where the proxy of a class is not here
+    own = batch.from_table(batch.references[index.clamp_min(0)])
+    cosines = (unit(batch.anchors) * unit(own)).sum(dim=1)
+    return batch.shards.total(torch.where(index >= 0, cosines, 0.0))
+
+
 class ElasticArcFaceLoss(ProxyLoss):
     r"""ElasticFace on the angle: ArcFace with a margin that is drawn for each sample.
 
@@ -238,43 +325,10 @@ class ElasticArcFaceLoss(ProxyLoss):
     plus: bool = option(default=False, kw_only=False, help="the smallest margins for the largest target cosines")
     is_stateful: ClassVar[bool] = True
 
-    def initialize(self, proxies: Tensor) -> None:
-        """Normal with deviation 0.01, as the authors' code does."""
-        nn.init.normal_(proxies, std=0.01)
-
-    def sample_margins(self, n: int) -> Tensor:
-        """Draw a margin for each of n samples, in degrees, ``(n,)``."""
-        return _draw_normal(self, n)
-
-    def forward(
-        self,
-        embeddings: Tensor,
-        labels: Tensor | None = None,
-        references: Tensor | None = None,
-        reference_labels: Tensor | None = None,
-        *,
-        relation: RelationLike | None = None,
-        margins: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of a batch; labels are class indices from 0.
-
-        Args:
-            embeddings: the batch, ``(n, embedding_dim)``.
-            labels: its classes, ``(n,)``.
-            references: must be ``None``, as must ``reference_labels`` and ``relation``.
-            reference_labels: see ``references``.
-            relation: see ``references``.
-            margins: the margins in degrees, ``(n,)``, in place of drawn ones.
-        """
-        self.check_references(references, reference_labels, relation)
-        return _with_margins(self, embeddings, labels, margins)
-
-    def declare(self) -> dict[Between, Declaration]:
-        """ArcFace with a number per sample as its margin."""
-        return self.declare_margins(PerAnchor("m", self._drawn_margins))
-
-    def _drawn_margins(self, batch: PairBatch) -> Tensor:
-        return _distribute(self.sample_margins(batch.shape[0]), batch, in_order=self.plus)
+    initialize = _initialize_proxies
+    sample_margins = _sample_margins
+    forward = _forward
+    declare = _declare
 
     def declare_margins(self, margins: Formula) -> dict[Between, Declaration]:
         """The same with given margins, one number per sample."""
@@ -309,94 +363,11 @@ class ElasticCosFaceLoss(ProxyLoss):
     plus: bool = option(default=False, kw_only=False, help="the smallest margins for the largest target cosines")
     is_stateful: ClassVar[bool] = True
 
-    def initialize(self, proxies: Tensor) -> None:
-        """Normal with deviation 0.01, as the authors' code does."""
-        nn.init.normal_(proxies, std=0.01)
-
-    def sample_margins(self, n: int) -> Tensor:
-        """Draw a margin for each of n samples, as cosines, ``(n,)``."""
-        return _draw_normal(self, n)
-
-    def forward(
-        self,
-        embeddings: Tensor,
-        labels: Tensor | None = None,
-        references: Tensor | None = None,
-        reference_labels: Tensor | None = None,
-        *,
-        relation: RelationLike | None = None,
-        margins: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of a batch; labels are class indices from 0.
-
-        Args:
-            embeddings: the batch, ``(n, embedding_dim)``.
-            labels: its classes, ``(n,)``.
-            references: must be ``None``, as must ``reference_labels`` and ``relation``.
-            reference_labels: see ``references``.
-            relation: see ``references``.
-            margins: the margins as cosines, ``(n,)``, in place of drawn ones.
-        """
-        self.check_references(references, reference_labels, relation)
-        return _with_margins(self, embeddings, labels, margins)
-
-    def declare(self) -> dict[Between, Declaration]:
-        """CosFace with a number per sample as its margin."""
-        return self.declare_margins(PerAnchor("m", self._drawn_margins))
-
-    def _drawn_margins(self, batch: PairBatch) -> Tensor:
-        return _distribute(self.sample_margins(batch.shape[0]), batch, in_order=self.plus)
+    initialize = _initialize_proxies
+    sample_margins = _sample_margins
+    forward = _forward
+    declare = _declare
 
     def declare_margins(self, margins: Formula) -> dict[Between, Declaration]:
         """The same with given margins, one number per sample."""
         return {Between.SAMPLES_PROXIES: cross_entropy(self.scale * (s - margins), self.scale * s)}
-
-
-def _draw_normal(loss: ElasticArcFaceLoss | ElasticCosFaceLoss, n: int) -> Tensor:
-    margins = torch.full((n,), loss.margin, dtype=torch.float64, device=loss.proxies.device)
-    # without a deviation nothing is drawn, so that a transform of torch.func needs no randomness
-    return margins if loss.std == 0.0 else margins + loss.std * torch.randn_like(margins)
-
-
-def _with_margins(
-    loss: ElasticArcFaceLoss | ElasticCosFaceLoss, embeddings: Tensor, labels: Tensor | None, margins: Tensor | None
-) -> Tensor:
-    """The loss of a batch, with drawn or with given margins."""
-    half = loss.half_of_products(embeddings)
-    with full_precision(embeddings):
-        samples, labels = loss.check_batch(embeddings, labels)
-        if margins is None:
-            return loss.value(samples, labels, half=half)
-        if not isinstance(margins, Tensor) or margins.shape != labels.shape or not margins.is_floating_point():
-            is_tensor = isinstance(margins, Tensor)
-            what = f"of dtype {margins.dtype} and shape {tuple(margins.shape)}" if is_tensor else type(margins).__name__
-            raise ValueError(f"margins must be a float tensor of shape ({len(samples)},), but it is {what}")
-        if loss.shard is not None:
-            margins = current_group().gather(margins, current_group().batch_rows(margins))
-        per_sample = PerAnchor("m", partial(_distribute, margins, in_order=loss.plus))
-        return loss.value(samples, labels, half=half, declarations=loss.declare_margins(per_sample))
-
-
-def _distribute(margins: Tensor, batch: PairBatch, *, in_order: bool) -> Tensor:
-    """One margin for each sample; in order, the smallest for the largest target cosine."""
-    assert batch.anchors is not None
-    margins = margins.to(device=batch.anchors.device, dtype=batch.dtype)
-    if batch.shards is not SINGLE_PROCESS:  # every rank has all samples, and they use the margins of the first rank
-        margins = batch.shards.gather(margins, batch.shards.rows(margins))[: len(margins)]
-    if not in_order:
-        return margins
-    order = _target_cosines(batch).argsort(descending=True)
-    return torch.zeros_like(margins).scatter(0, order, margins.sort().values)
-
-
-@torch.no_grad()
-def _target_cosines(batch: PairBatch) -> Tensor:
-    relation = batch.relation
-    assert isinstance(relation, Labels)
-    assert relation.positives is not None
-    assert batch.anchors is not None
-    assert batch.references is not None
-    index = relation.positives.index[:, 0]  # −1 where the proxy of a class is not here
-    own = batch.references[index.clamp_min(0)].to(batch.dtype)
-    cosines = (unit(batch.anchors) * unit(own)).sum(dim=1)
-    return batch.shards.total(torch.where(index >= 0, cosines, 0.0))

@@ -22,8 +22,7 @@ from likewise.formula import (
     Cosine,
     Declaration,
     Formula,
-    LabelRows,
-    Labels,
+    LabelRelation,
     Mined,
     Operand,
     PairBatch,
@@ -373,7 +372,7 @@ def _similarity_to_itself(batch: PairBatch) -> Tensor:
     """The similarity of each anchor to itself, `_NOWHERE` where it is not among the references."""
     relation = batch.relation.base if isinstance(batch.relation, Mined) else batch.relation
     rows, own = torch.arange(batch.shape[0], device=relation.device), None
-    if isinstance(relation, Labels | LabelRows):
+    if isinstance(relation, LabelRelation):
         own = rows if relation.reference_labels is None else relation.own
     if own is None:
         return torch.full((batch.shape[0],), _NOWHERE, dtype=batch.dtype, device=relation.device)

@@ -85,7 +85,9 @@ class LanguageGuidance(nn.Module):
     ) -> Tensor:
         """The loss of a batch with its language term; only the wrapped loss uses references and the relation."""
         if labels is None:
-            raise TypeError("labels must be given, because the language term indexes class_embeddings by label")
+            raise TypeError(
+                "labels must be given, because the language term indexes class_embeddings by label, but they are None"
+            )
         term = self.divergence(embeddings, labels)
         options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)
         return _plus_share(self.loss(embeddings, labels, **options), self.weight * term)

@@ -97,7 +97,7 @@ def _make_relation(
     if labels is None:
         raise ValueError("labels must be given, or relation in their place, but both are None")
     if compared.same_set != (reference_labels is None):
-        raise ValueError("reference_labels must be given together with references")
+        raise ValueError("reference_labels must be given together with references, but they are None")
     with check_values():
         own = check_labels("labels", as_tensor("labels", labels), m, device, "embeddings", levels=True)
         if reference_labels is None:

@@ -191,8 +191,8 @@ class TripletMiner(Miner):
     def mine(self, chunk: RowChunk) -> Triplets:
         """Triplets from some anchors against all references; gaps are marked as not valid.
 
-        The matrix is in ``chunk.similarities`` ``(m, n)``, the pairs to choose from are in ``chunk.masks()``.  On a large
-        batch it is called for each chunk.
+        The matrix is in ``chunk.similarities`` ``(m, n)``, the pairs to choose from are in ``chunk.masks()``.  It is
+        called once, or for each chunk of a large batch.
         """
 
     def choice(self, similarity: Similarity) -> Choice | None:

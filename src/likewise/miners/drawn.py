@@ -120,9 +120,11 @@ class RandomMiner(TripletMiner):
         )
 
     def choose(self, rows: WholeRows) -> Triplets:
-        """Draw anchors from the whole batch: chunks are counted first, then positives and negatives are picked."""
-        if not rows.large:
-            return super().choose(rows)
+        """Draw anchors from the whole batch."""
+        return rows.choose(self.mine, lambda: self._choose_in_chunks(rows))
+
+    def _choose_in_chunks(self, rows: WholeRows) -> Triplets:
+        """Count the pairs of each chunk, draw anchors, then pick their positives and negatives."""
         with torch.no_grad():
             counted = [tuple(mask.sum(dim=1) for mask in chunk.masks()) for chunk in rows.chunks()]
             positives, negatives = (torch.cat(each) for each in zip(*counted, strict=True))

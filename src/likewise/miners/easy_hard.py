@@ -14,7 +14,6 @@ from likewise.formula import (
     POSITIVES,
     Choice,
     Formula,
-    Masks,
     Mined,
     Number,
     PerPair,
@@ -24,6 +23,7 @@ from likewise.formula import (
     Similarity,
     Triplets,
     count,
+    join_conditions,
     largest,
     one_of,
     option,
@@ -179,11 +179,10 @@ class BatchEasyHardMiner(TripletMiner):
         """The pairs of the triplets; where a side is all, the triplets are not enumerated."""
         if "all" not in (self.positives, self.negatives):
             return self.choose(rows)
-        if not rows.large:
-            with torch.no_grad():
-                [whole] = rows.chunks()
-                return Masks(*self._keep(whole.similarities, *self._masks(whole)))
-        return Mined(rows.batch.relation, *self._conditions(rows))
+        return rows.keep_pairs(
+            lambda chunk: self._keep(chunk.similarities, *self._masks(chunk)),
+            lambda: Mined(rows.batch.relation, *self._conditions(rows)),
+        )
 
     def _ranges(self, similarity: Similarity) -> tuple[Formula | None, Formula | None]:
         return _within(self.positive_range, similarity), _within(self.negative_range, similarity)
@@ -288,33 +287,29 @@ def _declare(
     if positives == "semihard":
         exists = _exists(NEGATIVES, in_negatives)
         far = where(exists, _extreme(NEGATIVES, negatives == "hard", in_negatives), 0.0)
-        near = _extreme(POSITIVES, False, _both(far < s, in_positives))
+        near = _extreme(POSITIVES, False, join_conditions(far < s, in_positives))
         is_valid = exists & (near < -LOWEST / 2)
         return Choice(where(is_valid, near, 0.0), far, is_valid)
     if negatives == "semihard":
         exists = _exists(POSITIVES, in_positives)
         near = where(exists, _extreme(POSITIVES, positives == "easy", in_positives), 0.0)
-        far = _extreme(NEGATIVES, True, _both(s < near, in_negatives))
+        far = _extreme(NEGATIVES, True, join_conditions(s < near, in_negatives))
         is_valid = exists & (far > LOWEST / 2)
         return Choice(near, where(is_valid, far, 0.0), is_valid)
     if positives == negatives == "all":
-        return Choice(s_p, s, _both(_of_positive(in_positives), in_negatives))
+        return Choice(s_p, s, join_conditions(_of_positive(in_positives), in_negatives))
     if positives == "all":
         exists = _exists(NEGATIVES, in_negatives)
         far = where(exists, _extreme(NEGATIVES, negatives == "hard", in_negatives), 0.0)
-        return Choice(s_p, far, _both(exists, _of_positive(in_positives)))
+        return Choice(s_p, far, join_conditions(exists, _of_positive(in_positives)))
     if negatives == "all":
         exists = _exists(POSITIVES, in_positives)
         near = where(exists, _extreme(POSITIVES, positives == "easy", in_positives), 0.0)
-        return Choice(near, s, _both(exists, in_negatives))
+        return Choice(near, s, join_conditions(exists, in_negatives))
     is_valid = _exists(POSITIVES, in_positives) & _exists(NEGATIVES, in_negatives)
     near = _extreme(POSITIVES, positives == "easy", in_positives)
     far = _extreme(NEGATIVES, negatives == "hard", in_negatives)
     return Choice(where(is_valid, near, 0.0), where(is_valid, far, 0.0), is_valid)
-
-
-def _both(left: Formula | None, right: Formula | None) -> Formula | None:
-    return right if left is None else left if right is None else left & right
 
 
 def _of_positive(condition: Formula | None) -> Formula | None:

@@ -1,6 +1,6 @@
 """Miners of triplets by their margin: the similarity of the positive minus that of the negative.
 
-Miners do not loop over anchors.  Inside a loss they do not synchronize with a GPU on a small batch; on a large one the
+Miners do not loop over anchors.  Inside a loss they do not synchronize with a GPU where the matrix is whole; in chunks the
 host reads the largest number of positives.  A band of margins has no fixed number of triplets: losses use it as a
 condition, and only ``triplets()``, which enumerates them, synchronizes.
 """
@@ -18,7 +18,6 @@ from likewise.formula import (
     NEGATIVES,
     POSITIVES,
     Choice,
-    Masks,
     Mined,
     Relation,
     RowChunk,
@@ -171,13 +170,7 @@ def _choose_kind(kind: str, margin: float) -> Choice:
 def _refine_kind(miner: TripletMiner, rows: WholeRows, kind: str, margin: float) -> Relation:
     """The pairs that the triplets of a kind contain: conditions on the hardest or easiest pair of the other side."""
     if kind == "semihard":
-        if rows.large:
-            return miner.choose(rows)
-        with torch.no_grad():
-            [whole] = rows.chunks()
-            # a band below zero is empty
-            counts = count_within(whole.similarities, *whole.masks(), max(margin, 0.0), below=True)
-            return Masks(counts[0] > 0, counts[1] > 0)
+        return rows.keep_pairs(lambda chunk: _pairs_in_band(chunk, margin), lambda: miner.choose(rows))
     if kind == "easy":
         keep = logical_not(s - margin < smallest(s, NEGATIVES)), logical_not(largest(s, POSITIVES) - margin < s)
     elif kind == "hard" and margin > 0.0:
@@ -185,3 +178,10 @@ def _refine_kind(miner: TripletMiner, rows: WholeRows, kind: str, margin: float)
     else:
         keep = s - margin < largest(s, NEGATIVES), smallest(s, POSITIVES) - margin < s
     return Mined(rows.batch.relation, *keep)
+
+
+def _pairs_in_band(chunk: RowChunk, margin: float) -> tuple[Tensor, Tensor]:
+    """The positive and the negative pairs of semi-hard triplets."""
+    # a band below zero is empty
+    counts = count_within(chunk.similarities, *chunk.masks(), max(margin, 0.0), below=True)
+    return counts[0] > 0, counts[1] > 0

@@ -76,6 +76,8 @@ __all__ = [
 from likewise.protocols.combine import TEST_SET_FILE as TEST_SET_FILE
 from likewise.protocols.conditions import NOT_RECORDED as NOT_RECORDED
 from likewise.protocols.conditions import Recorded as Recorded
+from likewise.protocols.executor import Report as Report
+from likewise.protocols.executor import Runner as Runner
 from likewise.protocols.local import fitting_workers as fitting_workers
 from likewise.protocols.packing import read_pack as read_pack
 from likewise.protocols.pairs import NoPairs as NoPairs

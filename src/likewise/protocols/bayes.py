@@ -42,7 +42,7 @@ class Random:
 class Bayesian:
     """Points where good ones are likely: Optuna's tree-structured Parzen estimator, used as a sampler and nothing else.
 
-    The study that Optuna looks at is made anew from the history at each call, so the same history and seed give the
+    The study that Optuna looks at is rebuilt from the history at each call, so the same history and seed give the
     same points.  Points that are asked for together, or whose value is not known yet, count as bad ones (a constant
     liar), so that they keep away from each other.  A pruned point counts with what was measured on its way.
 
@@ -124,7 +124,7 @@ def _optuna() -> Any:
 
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Optuna tells of every study, and warns of its own experiments; a user of ours has done neither."""
+    """Silence the log of Optuna and its warnings about experimental options."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(max(before, optuna.logging.WARNING))
     try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from likewise.formula import one_of, whole_number
-from likewise.protocols.space import Choice, Point, Range, Setting, Space, Tried
+from likewise.formula import whole_number
+from likewise.protocols.space import Point, Space, Tried
 from likewise.protocols.trial import Label
 
 
@@ -23,6 +23,7 @@ class CoordinateGrid:
         sweeps: how often to go through all settings.
 
     Examples:
+        >>> from likewise.protocols import Range
         >>> space = {"a": Range(0.0, 1.0, step=0.5), "b": Range(0.0, 1.0, step=1.0)}
         >>> CoordinateGrid(start={"a": 0.0, "b": 0.0}).ask(space, [], 9, seed=0)
         [{'a': 0.0, 'b': 0.0}, {'a': 0.5, 'b': 0.0}, {'a': 1.0, 'b': 0.0}]
@@ -59,104 +60,3 @@ class CoordinateGrid:
 
 def _name(space: Space, point: Point) -> tuple[Label, ...]:
     return tuple(point.get(path) for path in space)
-
-
-@dataclass(frozen=True)
-class GridRow:
-    """A row of a printed table of searches.
-
-    Args:
-        loss: the loss by the name of its class.
-        printed: the hyper-parameter as the table calls it.
-        path: what it is here.
-        within: the range as printed.
-        step: the step as printed.
-        best: the best value, as printed.
-        setting: the values of the grid, in the terms used here.
-        note: what is to be known of the row.
-
-    Examples:
-        >>> TABLE_15[0].setting.grid()[:3]
-        (0.0, 0.1, 0.2)
-    """
-
-    loss: str
-    printed: str
-    path: str
-    within: str
-    step: float
-    best: float
-    setting: Setting
-    note: str = ""
-
-
-_MARGIN = ("[0,1]", 0.1)
-_SCALE = ("(0,100]", 2.0)
-
-TABLE_15: tuple[GridRow, ...] = (
-    GridRow("MultiSimilarityLoss", "margin λ", "loss.base", *_MARGIN, 0.8, Range(0.0, 1.0, step=0.1, default=0.5)),
-    GridRow("MultiSimilarityLoss", "scale α", "loss.alpha", *_SCALE, 18.0, Range(2.0, 100.0, step=2.0, default=2.0)),
-    GridRow("MultiSimilarityLoss", "scale β", "loss.beta", *_SCALE, 76.0, Range(2.0, 100.0, step=2.0, default=50.0)),
-    GridRow(
-        "MultiSimilarityLoss",
-        "epsilon",
-        "loss.miner.epsilon",
-        *_MARGIN,
-        0.4,
-        Range(0.0, 1.0, step=0.1, default=0.1),
-    ),
-    GridRow("SoftTripleLoss", "margin λ", "loss.margin", *_MARGIN, 0.4, Range(0.0, 1.0, step=0.1, default=0.1)),
-    GridRow("SoftTripleLoss", "scale α", "loss.la", *_SCALE, 78.0, Range(2.0, 100.0, step=2.0, default=20.0)),
-    GridRow(
-        "SoftTripleLoss",
-        "weights lr",
-        "optimizer.lrs.proxies",
-        "[0.00001, 0.0001]",
-        0.00001,
-        0.00005,
-        Range(1e-5, 1e-4, step=1e-5, default=1e-4),
-    ),
-    GridRow(
-        "SoftTripleLoss",
-        "gamma",
-        "loss.gamma",
-        "(0,100]",
-        10.0,
-        58.0,
-        Choice(tuple(1.0 / inverse for inverse in range(10, 101, 10)), default=1.0 / 10.0),
-        note="printed is 1/γ; 58 is on no grid of step 10 from 0 or 10",
-    ),
-    GridRow("SoftTripleLoss", "tau", "loss.tau", *_MARGIN, 0.4, Range(0.0, 1.0, step=0.1, default=0.2)),
-    GridRow("ProxyAnchorLoss", "margin λ", "loss.margin", *_MARGIN, 0.1, Range(0.0, 1.0, step=0.1, default=0.1)),
-    GridRow("ProxyAnchorLoss", "scale α", "loss.alpha", *_SCALE, 32.0, Range(2.0, 100.0, step=2.0, default=32.0)),
-)
-"""Table 15 of the thesis (section 5.2): searches on a fixed validation set; defaults are those of its table 4."""
-
-
-def thesis_space(loss: str) -> dict[str, Setting]:
-    """The space of table 15 of the thesis for a loss, in the order of the table, to be searched by `CoordinateGrid`.
-
-    Args:
-        loss: the name of its class.
-
-    Examples:
-        >>> list(thesis_space("ProxyAnchorLoss"))
-        ['loss.margin', 'loss.alpha']
-        >>> sum(len(setting.grid()) for setting in thesis_space("MultiSimilarityLoss").values())
-        122
-    """
-    one_of("loss", loss, dict.fromkeys(row.loss for row in TABLE_15))
-    return {row.path: row.setting for row in TABLE_15 if row.loss == loss}
-
-
-def thesis_best(loss: str) -> Mapping[str, Label]:
-    """The point that the thesis found for a loss (table 15), in the terms used here.
-
-    Examples:
-        >>> thesis_best("ProxyAnchorLoss")
-        {'loss.margin': 0.1, 'loss.alpha': 32.0}
-    """
-    thesis_space(loss)
-    inverse = {"gamma"}
-    rows = [row for row in TABLE_15 if row.loss == loss]
-    return {row.path: 1.0 / row.best if row.printed in inverse else row.best for row in rows}

@@ -9,9 +9,10 @@ from typing import Any
 
 from likewise.protocols.conditions import OUTSIDE, RULES, Conditions
 from likewise.protocols.fairness import Difference, seed_difference, unfair_differences
-from likewise.protocols.pairs import Comparison, NoPairs, compare_sides, shown_metric
+from likewise.protocols.pairs import Comparison, NoPairs, compare_sides
 from likewise.protocols.repeats import Row, Summary, is_done, labels_of_rows, name_of, of_stage, summarize
 from likewise.report import in_words
+from likewise.text import align, metric_in_words
 
 COLUMN_CONDITIONS = {
     "trunk": "trunk",
@@ -149,16 +150,15 @@ class Leaderboard:
         """The table for a terminal."""
         confidence = self.places[0].summary.interval.confidence
         columns = list(self.places[0].summary.group)
-        shown, sure = shown_metric(self.metric), f"{100 * confidence:g}% interval"
+        shown, sure = metric_in_words(self.metric), f"{100 * confidence:g}% interval"
         folds = max(len(place.summary.folds) for place in self.places)
         over = f"over seeds, each a mean over {folds} folds" if folds > 1 else "over seeds"
         cells = [["#", *columns, self.metric.partition(" ")[2], sure, "seeds", "behind the first", "marks"]]
         cells += [self._cells(place, columns) for place in self.places]
-        wide = [max(len(row[place]) for row in cells) for place in range(len(cells[0]) - 1)]
         lines = [f"{shown} in per cent: mean and {sure} {over}"]
-        for *front, marks in cells:
-            start = "  ".join(cell.ljust(size) for cell, size in zip(front, wide, strict=True)) + "  "
-            lines += _wrapped(marks, start, " " * len(start), max(width, len(start) + 24))
+        for (*_, marks), start in zip(cells, align(row[:-1] for row in cells), strict=True):
+            indent = len(start) + 2
+            lines += _wrapped(marks, f"{start}  ", " " * indent, max(width, indent + 24))
         for note in self.footnotes():
             lines += _wrapped(note.strip(), " " * (len(note) - len(note.lstrip())), "    ", width)
         return "\n".join(lines)

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, isinf, log10
+from statistics import fmean
 from typing import Any, Literal
 
 from likewise.formula import one_of
 from likewise.metrics import Interval, t_interval
-from likewise.protocols.repeats import Row, each_once, is_done, mean_of, of_stage, shared_labels, value_of
+from likewise.protocols.repeats import Row, each_once, is_done, of_stage, shared_labels, value_of
 from likewise.protocols.significance import flip_p, holm, paired_p
+from likewise.text import align, metric_in_words
 
 Unit = Literal["seed", "fold"]
 Verdict = Literal["better", "worse", "not distinguishable"]
@@ -88,7 +90,7 @@ class Comparison:
 
     def __str__(self) -> str:
         verdict: Verdict = self.verdict
-        difference, shown = self.difference, shown_metric(self.metric)
+        difference, shown = self.difference, metric_in_words(self.metric)
         digits = _digits(difference.mean, self.resolution)
         pairs = "one pair" if self.pairs == 1 else f"{self.pairs} pairs"
         pairs += f" over {self.settings} settings" if self.settings > 1 else ""
@@ -213,7 +215,7 @@ def compare_sides(
         key = (seed, fold, *setting)
         pair = (seed, *setting) if unit == "seed" else key
         gathered.setdefault(pair, []).append(value_of(left[key], metric, a) - value_of(right[key], metric, b))
-    differences = [mean_of(each) for each in gathered.values()]
+    differences = [fmean(each) for each in gathered.values()]
     return Comparison(
         a,
         b,
@@ -227,17 +229,6 @@ def compare_sides(
         len({tuple(key[2:]) for key in both}),
         tuple(name for name, rows in ((a, of_a), (b, of_b)) if any(row.get("tuned_on_test") for row in rows)),
     )
-
-
-def shown_metric(metric: str) -> str:
-    """A column's metric as it is called in a sentence.
-
-    Examples:
-        >>> shown_metric("test R@1"), shown_metric("val MAP@R")
-        ('R@1', 'MAP@R on validation classes')
-    """
-    part, _, name = metric.partition(" ")
-    return f"{name} on validation classes" if part == "val" else name
 
 
 def _digits(mean: float, half: float | None) -> int:
@@ -326,9 +317,8 @@ class Comparisons:
         cells = [["", *self.names]]
         for name, row in zip(self.names, self.matrix(), strict=True):
             cells.append([name, *(self._cell(name, b, value) for b, value in zip(self.names, row, strict=True))])
-        wide = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
-        lines = [_line(row, wide) for row in cells]
-        metric = shown_metric(next(iter(self.cells.values())).metric) if self.cells else "nothing"
+        lines = [line.rstrip() for line in align(cells, left=1)]
+        metric = metric_in_words(next(iter(self.cells.values())).metric) if self.cells else "nothing"
         head = f"row minus column, in points of {metric}; in brackets: not distinguishable"
         return "\n".join([head, *lines, self.note])
 
@@ -336,11 +326,6 @@ class Comparisons:
         if value is None:
             return "" if a == b else "?"
         return f"({100 * value:+.1f})" if self.verdict(a, b) == "not distinguishable" else f"{100 * value:+.1f}"
-
-
-def _line(cells: Sequence[str], wide: Sequence[int]) -> str:
-    first, *rest = zip(cells, wide, strict=True)
-    return "  ".join([first[0].ljust(first[1]), *(cell.rjust(size) for cell, size in rest)]).rstrip()
 
 
 _TURNED: dict[Verdict, Verdict] = {

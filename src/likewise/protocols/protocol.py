@@ -22,27 +22,12 @@ class Protocol:
     Examples:
         >>> PROTOCOLS["reality-check"].folds[1]
         {'folds': 4, 'fold': 1, 'contiguous': True}
-        >>> [PROTOCOLS["classic"].looks_at(stage) for stage in ("search", "final")]
-        [('test',), ('test',)]
-        >>> PROTOCOLS["fixed-validation"].looks_at("search")
-        ('val',)
     """
 
     name: str
     folds: tuple[Mapping[str, Any], ...]
     source: str
     tuned_on_test: bool = False
-
-    def looks_at(self, stage: str) -> tuple[str, ...]:
-        """Which parts are measured in a search, and which in the end."""
-        if self.tuned_on_test:
-            return ("test",)
-        return ("val",) if stage == "search" else ("val", "test")
-
-    @property
-    def combinations(self) -> tuple[str, ...]:
-        """How the models of the folds give one number."""
-        return ("separated", "concatenated") if len(self.folds) > 1 else ("separated",)
 
     def __str__(self) -> str:
         """One sentence."""

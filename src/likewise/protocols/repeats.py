@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
+from statistics import fmean
 from typing import Any, TypeAlias
 
 from likewise.formula import one_of
@@ -151,7 +152,7 @@ def _summary(group: dict[str, Any], rows: list[Row], metric: str, confidence: fl
     for (seed, fold), row in each_once(name, done, ("seed", "fold")).items():
         by_seed.setdefault(seed, {})[fold] = value_of(row, metric, name)
     folds = tuple(dict.fromkeys(fold for each in by_seed.values() for fold in each))
-    scores = {seed: mean_of(each.values()) for seed, each in by_seed.items() if len(each) == len(folds)}
+    scores = {seed: fmean(each.values()) for seed, each in by_seed.items() if len(each) == len(folds)}
     if not scores:
         return None
     interval = t_interval(list(scores.values()), confidence)
@@ -236,14 +237,3 @@ def each_once(name: str, rows: list[Row], columns: Sequence[str]) -> dict[tuple[
             raise ValueError(f"rows must have one training for each seed and fold, but {name!r} has two of {which}")
         by_key[key] = row
     return by_key
-
-
-def mean_of(values: Iterable[float]) -> float:
-    """The mean.
-
-    Examples:
-        >>> mean_of([0.25, 0.5])
-        0.375
-    """
-    listed = list(values)
-    return sum(listed) / len(listed)

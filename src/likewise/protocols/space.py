@@ -171,7 +171,7 @@ class Tried:
 def space_of(
     loss: type, miner: type | None = None, extra: Mapping[str, Setting | Label] | None = None
 ) -> dict[str, Setting]:
-    """The space that a loss declares beside the limits of its hyper-parameters.
+    """The space that a loss declares with the limits of its hyper-parameters.
 
     Args:
         loss: its class.

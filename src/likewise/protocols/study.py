@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
-
+from likewise.files import hold_lock
 from likewise.protocols.trial import Result, Trial
 
 StateName = Literal["missing", "done", "failed", "pruned", "canceled"]
@@ -107,15 +106,9 @@ class Study:
             Traceback (most recent call last):
             RuntimeError: ...study.db must be run by one process, but another one runs it
         """
-        lock = FileLock(f"{self.file}.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise RuntimeError(f"{self.file} must be run by one process, but another one runs it") from None
-        try:
+        refusal = RuntimeError(f"{self.file} must be run by one process, but another one runs it")
+        with hold_lock(Path(f"{self.file}.lock"), refusal):
             yield
-        finally:
-            lock.release()
 
     def add(self, trials: Sequence[Trial]) -> list[Trial]:
         """Add trials, all or none of them; those that the study has stay as they are.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from likewise.formula import one_of
 from likewise.protocols.trial import Label
+from likewise.text import align
 
 Experiment = tuple[Label, ...]
 Ties = Literal["average", "min"]
@@ -94,14 +95,8 @@ class Tournament:
             Ranked by test R@1; 1 is best.
         """
         head = ["", "method", "total", "average", "deviation", "gold", "silver", "bronze", "experiments"]
-        lines = [head, *(self._cells(each) for each in self.standings)]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-        aligned = []
-        for line in lines:
-            cells = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
-            cells += [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
-            aligned.append("  ".join(cells).rstrip())
-        return "\n".join([*aligned, f"Ranked by {self.metric}; 1 is best.", *self.notes])
+        lines = align([head, *(self._cells(each) for each in self.standings)], left=2)
+        return "\n".join([*map(str.rstrip, lines), f"Ranked by {self.metric}; 1 is best.", *self.notes])
 
     def _cells(self, each: Standing) -> list[str]:
         deviation = "–" if each.deviation is None else f"{each.deviation:.2f}"
@@ -156,7 +151,7 @@ def tournament(
     the experiments that all methods have.
 
     Equal scores share the mean of their ranks (1, 2.5, 2.5, 4) or, with ``"min"``, the best of them (1, 2, 2, 4).
-    Medals always go by the latter: two that win both get gold, and nobody gets silver.
+    Medals always go by the latter: two that win both get gold, and there is no silver.
 
     Args:
         rows: results.  Rows without the metric, or that are not done, are left out and counted.

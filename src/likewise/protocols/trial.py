@@ -34,7 +34,7 @@ class Trial:
         config: the complete configuration, as ``likewise train`` takes it.
         seed: of the training.
         fold: which fold of the protocol it is.
-        stage: ``"search"`` measures validation classes alone; ``"final"`` opens the test set, once, in the run's record.
+        stage: ``"search"`` measures only validation classes; ``"final"`` opens the test set, once, in the run's record.
         labels: what is varied or searched, by name: trunk, size, hyper-parameters.
 
     Examples:

@@ -65,7 +65,7 @@ def serve(inbox: BinaryIO, outbox: BinaryIO) -> None:
     def ask(_key: str, step: int, value: float) -> bool | None:
         send("report", step, value)
         answer = messages.get()
-        # without a driver there is nobody to ask: go on until the checkpoint that was asked for
+        # without a driver there is no answer: continue until the checkpoint that SIGTERM asks for
         return True if answer is _DRIVER_GONE else answer
 
     send("ready")

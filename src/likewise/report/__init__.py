@@ -16,6 +16,7 @@ __all__ = ["Compared", "Part", "Study", "StudyFigure", "StudyTable", "write_lens
 
 # Used by other packages of the library, not part of the public API.
 if TYPE_CHECKING:
+    from likewise.report.layout import lay_out as lay_out
     from likewise.report.lens import add_losses as add_losses
     from likewise.report.lens import loss_names as loss_names
     from likewise.report.measure import measure_part as measure_part
@@ -23,20 +24,13 @@ if TYPE_CHECKING:
     from likewise.report.words import in_words as in_words
 
 _PLACES = {
-    "Compared": "part",
-    "Part": "part",
-    "Study": "study",
-    "StudyFigure": "study",
-    "StudyTable": "study",
-    "write_lens": "lens",
-    "write_report": "run",
-    "write_study": "study",
-    # used by other packages
-    "Scores": "part",
-    "in_words": "words",
-    "add_losses": "lens",
-    "loss_names": "lens",
-    "measure_part": "measure",
+    "layout": "lay_out",
+    "lens": "add_losses loss_names write_lens",
+    "measure": "measure_part",
+    "part": "Compared Part Scores",
+    "run": "write_report",
+    "study": "Study StudyFigure StudyTable write_study",
+    "words": "in_words",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _PLACES)

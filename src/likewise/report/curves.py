@@ -215,7 +215,7 @@ def _rates(runs: Sequence[Run]) -> Chart | None:
         color = number if len(runs) == 1 else colors[next(iter(owners))] if len(owners) < len(runs) else COLORS - 1
         lines.append(Line(_owners(owners, runs), xs, ys, color % COLORS, color in seen))
         seen.add(color)
-    # rates of groups are often a hundredfold apart; a schedule alone is easier to see on a plain axis
+    # rates of groups are often a hundredfold apart; a single schedule is easier to see on a plain axis
     highest = [max(line.ys) for line in lines if line.ys and max(line.ys) > 0.0]
     log = len(highest) > 1 and max(highest) > 10.0 * min(highest)
     return line_chart("Learning rate", lines, log=log, note="logarithmic" if log else "")

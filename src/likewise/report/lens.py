@@ -7,9 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import jinja2
-
-from likewise import __version__
 from likewise.report.writing import package_text, policy_hash, write_html
 
 PROGRAM = tuple(f"lens{part}.js" for part in ("_batch", "_draw", "_formula", "_controls", "_words", "_hands", ""))
@@ -26,7 +23,7 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
 
     Args:
         path: the file.
-        losses: names of losses: the first is shown at once, the second beside it, and all stand first in the list.
+        losses: names of losses: the first is shown at once, the second next to it, and all come first in the list.
         scripts: the losses as JavaScript, as ``likewise.analysis.script_of`` prints them; those of the library without it.
 
     Returns:
@@ -53,18 +50,15 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
                 "scripts must not end the element that they stand in, but there is </script or <!-- in them"
             )
     style = package_text("page.css") + package_text("lens.css")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(package_text), trim_blocks=True
-    )
-    page = environment.get_template("lens.html.jinja").render(
+    return write_html(
+        Path(path),
+        "lens.html.jinja",
         title=" and ".join(first[:2]) or "What a loss does",
         first=json.dumps(first),
         style=style,
         style_hash=policy_hash(style),
         scripts=[{"text": text, "hash": policy_hash(text)} for text in parts],
-        version=__version__,
     )
-    return write_html(Path(path), page)
 
 
 def add_losses(*entries: str) -> str:

@@ -59,7 +59,7 @@ def measure_part(part: Part, *, seed: int) -> Measured | None:
     """Every metric of the table with its interval; ``None`` where no query has anything to find.
 
     Whole classes are drawn, because queries of one class share their positives and are not independent; single queries
-    only where there is one class alone.
+    only if there is a single class.
 
     Examples:
         >>> import torch

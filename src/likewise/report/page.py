@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import jinja2
-from markupsafe import Markup
-
-from likewise import __version__
-from likewise.report.words import moment
 from likewise.report.writing import package_text, policy_hash, write_html
 
 if TYPE_CHECKING:
@@ -128,44 +122,13 @@ def write_page(out: Path | str, page: Page) -> Path:
         (True, False)
     """
     script = package_text("page.js")
-    text = (
-        _environment()
-        .get_template("page.html.jinja")
-        .render(
-            page=page,
-            script=script,
-            # the only script that may run is this one, whatever a class or a method is called
-            script_hash=policy_hash(script),
-            style=package_text("page.css"),
-            written=datetime.now(UTC).isoformat(timespec="seconds"),
-            version=__version__,
-        )
+    return write_html(
+        Path(out),
+        "page.html.jinja",
+        page=page,
+        script=script,
+        # the only script that may run is this one, whatever a class or a method is called
+        script_hash=policy_hash(script),
+        style=package_text("page.css"),
+        written=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    return write_html(Path(out), text)
-
-
-def render(block: object) -> Markup:
-    """A part of a page as HTML, by the macro that has its name.
-
-    Examples:
-        >>> from likewise.report.blocks import Code
-        >>> render(Code("likewise train"))
-        Markup('<pre tabindex="0"><code>likewise train</code></pre>')
-    """
-    macro = getattr(_environment().get_template("blocks.html.jinja").module, type(block).__name__.lower())
-    return Markup(macro(block)).strip()
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    """The templates, compiled once in a process."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(package_text),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["moment"] = moment
-    environment.globals["render"] = render
-    return environment

@@ -19,7 +19,8 @@ from likewise.report.part import Compared, Part, Scores
 from likewise.report.record import Record, as_yaml, differences, read_run
 from likewise.report.run_verdict import End, Seal, end_of, seal_of, title_of, verdict_of
 from likewise.report.view import View, view
-from likewise.report.words import METRICS, between, count, many, moment, percent, short
+from likewise.report.words import METRICS, between, count, many, percent, short
+from likewise.text import moment
 
 MAP_BYTES = 6_500_000
 """What all maps' thumbnails may take together, so that a page stays below 10 MB."""

@@ -11,6 +11,7 @@ from likewise.report.part import Scores
 from likewise.report.record import Record, Row
 from likewise.report.view import View
 from likewise.report.words import between, duration, many, percent, short
+from likewise.text import times
 
 
 def title_of(record: Record) -> str:
@@ -171,18 +172,14 @@ def seal_of(record: Record, shown: Sequence[str]) -> Seal:
     warnings = []
     if early:
         warnings.append(
-            f"The test set was opened {_times(early)} before training had ended: what was seen may have guided it."
+            f"The test set was opened {times(early)} before training had ended: what was seen may have guided it."
         )
     if not openings:
         if any(name.lower().startswith("test") for name in shown):
             warnings.append("This report shows a test part, but no opening of the test set is on record.")
         return Seal("never opened", "The test set was never opened.", "bad" if warnings else "good", warnings)
     if len(openings) > 1:
-        text = f"The test set was opened {_times(len(openings))}: numbers that were chosen among several are too high."
-        return Seal(f"opened {_times(len(openings))}", text, "bad" if early else "plain", warnings)
+        text = f"The test set was opened {times(len(openings))}: numbers that were chosen among several are too high."
+        return Seal(f"opened {times(len(openings))}", text, "bad" if early else "plain", warnings)
     text = "The test set was opened once" + ("." if early else ", after training had ended.")
     return Seal("opened once", text, "bad" if early else "good", warnings)
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")

@@ -23,8 +23,9 @@ from likewise.report.study_names import (
     name_of,
     setting_columns,
 )
-from likewise.report.words import in_words, many, moment, percent, points
+from likewise.report.words import in_words, many, percent, points
 from likewise.sanitize import escape_formula
+from likewise.text import moment
 
 FEWEST = 3
 """Seeds or pairs below this many show no interval: with two, one degree of freedom is left, and chance can make an interval of any width."""

@@ -9,20 +9,10 @@ from likewise.report.page import Tile
 from likewise.report.study_names import Row, name_of
 from likewise.report.study_tables import interval_of, openings_of, too_few
 from likewise.report.words import count, join_names, many, percent, points
+from likewise.text import metric_in_words
 
 if TYPE_CHECKING:
     from likewise.report.study import Study
-
-
-def metric_in_words(metric: str) -> str:
-    """A column as it is called in a sentence.
-
-    Examples:
-        >>> metric_in_words("test R@1"), metric_in_words("val MAP@R")
-        ('R@1', 'MAP@R on validation classes')
-    """
-    part, _, name = metric.partition(" ")
-    return f"{name} on validation classes" if part == "val" else name
 
 
 def study_verdict(study: Study) -> list[str]:

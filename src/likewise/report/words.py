@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from math import floor, isfinite, log10
 from typing import Any
 
@@ -81,23 +80,6 @@ def short(number: float) -> str:
     if size >= 2:
         return f"{number:,.0f}"
     return f"{number:.{2 - size}f}".rstrip("0").rstrip(".")
-
-
-def moment(time: object) -> str:
-    """A time that a record holds, to the minute, in its own zone; what is no time stays as it is.
-
-    Examples:
-        >>> moment("2026-03-01T14:05:09+01:00"), moment("yesterday")
-        ('2026-03-01 14:05 +01:00', 'yesterday')
-    """
-    try:
-        read = time if isinstance(time, datetime) else datetime.fromisoformat(str(time))
-    except ValueError:
-        return str(time)
-    zone = read.strftime("%z")
-    return f"{read:%Y-%m-%d %H:%M}" + (
-        f" {zone[:3]}:{zone[3:]}" if zone and zone != "+0000" else " UTC" if zone else ""
-    )
 
 
 def duration(seconds: float) -> str:

@@ -1,35 +1,20 @@
-"""Files of pages: the package's templates, the hashes of scripts, and an atomic write."""
+"""Write pages: the package's templates, the hashes of scripts, and `write_html`."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+import jinja2
+from markupsafe import Markup
 
-def write_html(out: Path, text: str) -> Path:
-    """Replace a file atomically: a reader sees the old page or the new one.
-
-    Examples:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_html(Path(folder) / "a" / "page.html", "<p>A page").read_text()
-        '<p>A page'
-    """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        with aside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(out)
-    finally:
-        aside.unlink(missing_ok=True)
-    return out
+from likewise import __version__
+from likewise.files import write_text
+from likewise.text import moment
 
 
 @cache
@@ -51,3 +36,49 @@ def policy_hash(text: str) -> str:
         'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='
     """
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def write_html(out: Path, template: str, **values: Any) -> Path:
+    """Fill in a template and write the page, which is replaced as a whole.
+
+    Args:
+        out: the file; its folder is made if it is not there.
+        template: the name of the template.
+        values: what it shows.
+
+    Examples:
+        >>> import tempfile
+        >>> names = dict.fromkeys(("title", "first", "style", "style_hash"), "")
+        >>> write_html(Path(tempfile.mkdtemp()) / "a.html", "lens.html.jinja", scripts=[], **names).name
+        'a.html'
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, _environment().get_template(template).render(version=__version__, **values))
+    return out
+
+
+def render(block: object) -> Markup:
+    """A part of a page as HTML, by the macro that has its name.
+
+    Examples:
+        >>> from likewise.report.blocks import Code
+        >>> render(Code("likewise train"))
+        Markup('<pre tabindex="0"><code>likewise train</code></pre>')
+    """
+    macro = getattr(_environment().get_template("blocks.html.jinja").module, type(block).__name__.lower())
+    return Markup(macro(block)).strip()
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """The templates, compiled once in a process."""
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(package_text),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["moment"] = moment
+    environment.globals["render"] = render
+    return environment

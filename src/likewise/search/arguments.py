@@ -21,7 +21,7 @@ def check_vectors(name: str, value: Any, dim: int, *, empty: bool = False) -> ND
     """Check that vectors are finite numbers ``(n, d)``, and return them as an array.
 
     Args:
-        name: of the argument; ``"queries"`` may be one vector alone.
+        name: of the argument; ``"queries"`` may be a single vector.
         value: an array, a tensor, or lists.
         dim: the size that vectors must have.
         empty: whether there may be none.

@@ -7,10 +7,12 @@ random images and batches of several sizes; ``export.json`` says how closely.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write, write_text
 from likewise.formula import one_of
 from likewise.search.embedding import EvalTransform, eval_transform
 from likewise.search.export_card import write_hub
@@ -89,7 +91,7 @@ def export_model(
     """Write a model for other programs, and compare what was written with the model.
 
     - ``"onnx"``: ``model.onnx``, for onnxruntime and everything else that reads ONNX;
-    - ``"torch"``: ``model.pt2``, for ``torch.export.load`` on a machine that has torch alone;
+    - ``"torch"``: ``model.pt2``, for ``torch.export.load`` on a machine that has only torch;
     - ``"hub"``: ``model.safetensors``, ``config.json``, ``preprocessor_config.json`` and a model card, ``README.md``.
 
     Graphs take batches of any size.  Without preprocessing they take ``images`` ``(B, C, h, w)`` in float32, of the size
@@ -124,9 +126,11 @@ def export_model(
     embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
     resolved = eval_transform(embedder, transform)
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob("*.part"):  # by an export that was killed; the files of others may be in the making
-        if re.sub(r"\.\d+-[0-9a-f]{8}\.part$", "", left.name) in ("model.onnx", "model.pt2", "export.json", *_HUB):
-            left.unlink(missing_ok=True)
+    for left in folder.glob("*.part"):
+        match = PART.fullmatch(left.name)
+        if match is not None and not _is_running(int(match[2])):  # by an export that was killed
+            with suppress(PermissionError):
+                left.unlink(missing_ok=True)
     graph = _Graph(embedder, resolved, preprocessing)
     done = []
     for each in dict.fromkeys(formats):
@@ -140,7 +144,22 @@ def export_model(
     return done
 
 
+def _is_running(process: int) -> bool:
+    """Whether this machine has a process of this number."""
+    if os.name != "posix":
+        return False  # a file that is being written cannot be removed there
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 _HUB = ("model.safetensors", "config.json", "preprocessor_config.json", "README.md")
+PART = re.compile(rf"(model\.onnx|model\.pt2|export\.json|{'|'.join(map(re.escape, _HUB))})\.(\d+)-[0-9a-f]{{8}}\.part")
+"""The name of a file that is not finished, see `likewise.files.atomic_write`, with the process that writes it."""
 
 
 class _Graph:
@@ -293,5 +312,4 @@ def _remember(folder: Path, done: ExportedModel, transform: EvalTransform) -> No
         "takes": describe(transform, inside=done.levels is not None),
         "torch": str(torch.__version__),
     }
-    with atomic_write(place) as part:
-        part.write_text(json.dumps({**known, done.format: entry}, indent=2) + "\n")
+    write_text(place, json.dumps({**known, done.format: entry}, indent=2) + "\n")

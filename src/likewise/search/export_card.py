@@ -8,7 +8,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from likewise.data import CenterCrop, atomic_write
+import yaml
+
+from likewise.data import CenterCrop
+from likewise.files import write_text
 from likewise.search.embedding import EvalTransform
 from likewise.trunks import Card
 
@@ -48,8 +51,7 @@ def write_hub(
         "README.md": readme(card, transform, name=name, facts=facts, title=title),
     }
     for file, text in texts.items():
-        with atomic_write(folder / file) as part:
-            part.write_text(text, encoding="utf-8")
+        write_text(folder / file, text)
 
 
 def config(card: Card) -> dict[str, Any]:
@@ -133,23 +135,17 @@ def readme(card: Card, transform: EvalTransform, *, name: str | None, facts: Map
 def _front_matter(card: Card, facts: Mapping[str, str], title: str) -> str:
     """YAML that hubs read: tags, and metrics under ``model-index``."""
     trunk = "own-trunk" if card.trunk is None else str(card.trunk["name"]).replace(":", "-")
-    tags = ["likewise", "metric-learning", "image-retrieval", "image-similarity", trunk]
-    lines = ["---", "library_name: likewise", "pipeline_tag: image-feature-extraction", "tags:"]
-    lines += [f"- {_quoted(tag)}" for tag in tags]
+    front: dict[str, Any] = {
+        "library_name": "likewise",
+        "pipeline_tag": "image-feature-extraction",
+        "tags": ["likewise", "metric-learning", "image-retrieval", "image-similarity", trunk],
+    }
     if card.metrics:
-        data = _quoted(facts.get("data", "not said"))
-        lines += ["model-index:", f"- name: {_quoted(title)}", "  results:", "  - task:"]
-        lines += ["      type: image-feature-extraction", "    dataset:", f"      name: {data}", f"      type: {data}"]
-        lines += ["    metrics:"]
-        for name, value in card.metrics.items():
-            lines += [f"    - name: {_quoted(name)}", f"      type: {_quoted(name)}", f"      value: {value:.6g}"]
-    return "\n".join([*lines, "---\n"])
-
-
-def _quoted(text: str) -> str:
-    """A YAML scalar: as it is where that is safe, a JSON string otherwise."""
-    plain = text.replace("-", "").replace("@", "").replace("_", "").replace("/", "")
-    return text if plain.isalnum() and not text[0].isdigit() and text[0] not in "@-" else json.dumps(text)
+        data = facts.get("data", "not said")
+        metrics = [{"name": name, "type": name, "value": value} for name, value in card.metrics.items()]
+        result = {"task": {"type": front["pipeline_tag"]}, "dataset": {"name": data, "type": data}, "metrics": metrics}
+        front["model-index"] = [{"name": title, "results": [result]}]
+    return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n"
 
 
 def _about(card: Card, transform: EvalTransform, facts: Mapping[str, str]) -> str:

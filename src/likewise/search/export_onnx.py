@@ -91,7 +91,7 @@ def onnx_runner(path: Path) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors alone
+    options.log_severity_level = 3  # only errors
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
     def run(images: NDArray[Any]) -> NDArray[np.float32]:

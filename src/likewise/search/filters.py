@@ -198,7 +198,7 @@ class _Parser:
     def _missing(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Condition:
         node = left if _is_none(right) else right
         if not (_is_none(left) or _is_none(right)) or not isinstance(operator, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
-            raise ValueError("where must use 'is' and 'is not' with a column and None alone")
+            raise ValueError("where must use 'is' and 'is not' with a column and None")
         missing = IsMissing(self._operand(node))
         return Not(missing) if isinstance(operator, ast.IsNot | ast.NotEq) else missing
 

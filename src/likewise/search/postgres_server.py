@@ -99,7 +99,7 @@ class Server:
 
     @contextmanager
     def _borrowed(self) -> Iterator[Connection[Any]]:
-        """A connection that answers, for one thread alone."""
+        """A connection that answers, for one thread."""
         if not self._room.acquire(timeout=PATIENCE):
             raise ConnectionError(f"the database is busy: all {MOST} connections to it are in use")
         try:

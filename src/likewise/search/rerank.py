@@ -131,7 +131,7 @@ def _units(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 class KReciprocal:
     """Candidates ordered by how much their neighborhoods overlap with the query's; see `k_reciprocal`.
 
-    Neighborhoods are looked for among the query's candidates alone, not in the whole collection.  Scores become one
+    Neighborhoods are those among the query's candidates, not in the whole collection.  Scores become one
     minus the new distance.
 
     Args:

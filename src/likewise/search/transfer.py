@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.search.columns import RESERVED, arrow
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ ABOUT = (
     "broken_paths",
     "broken_reasons",
 )
-"""Arrays with a meaning of their own; every other one is a column of metadata."""
+"""Arrays with a fixed meaning; every other one is a column of metadata."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
+from likewise.files import hold_lock
 from likewise.search.card import CARD_FILE, FileEntry, IndexCard, read_index_card
 
 WAIT = 30.0
@@ -83,12 +82,16 @@ def version_numbers(folder: Path) -> list[int]:
         raise FileNotFoundError(f"there is no index {folder}") from None
     numbers = sorted(int(match[1]) for name in names if (match := VERSION.fullmatch(name)))
     if not numbers:
-        raise ValueError(f"{folder} must be the folder of an index, but it has no version")
+        older = "manifest.json" in names
+        found = (
+            "it is of format 1, which is not read: `likewise index` makes it again" if older else "it has no version"
+        )
+        raise ValueError(f"{folder} must be the folder of an index, but {found}")
     return numbers
 
 
 def is_index(folder: Path) -> bool:
-    """Whether a folder is an index, of this layout or of an older one.
+    """Whether a folder is an index.
 
     Examples:
         >>> is_index(Path("nowhere"))
@@ -97,7 +100,7 @@ def is_index(folder: Path) -> bool:
     try:
         return bool(version_numbers(folder))
     except (FileNotFoundError, ValueError):
-        return (folder / "manifest.json").is_file()
+        return (folder / "manifest.json").is_file()  # of format 1, which is refused by name
 
 
 def read_version(folder: Path, number: int) -> Version:
@@ -190,18 +193,11 @@ def lock_index(folder: Path) -> Iterator[None]:
         >>> with lock_index(Path(tempfile.mkdtemp())):
         ...     pass
     """
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=WAIT)
-    except Timeout:
-        raise TimeoutError(f"another process is writing {folder}") from None
-    try:
+    with hold_lock(folder / ".lock", TimeoutError(f"another process is writing {folder}"), wait=WAIT):
         for leftover in (folder / NEXT, *folder.glob(f"{OLD}*")):
             if leftover.exists():
                 shutil.rmtree(leftover, ignore_errors=True)
         yield
-    finally:
-        lock.release()
 
 
 class Draft:

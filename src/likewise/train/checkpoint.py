@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from likewise.checksums import check_checksums, checksums
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 
 FORMAT = 1
 """Raised whenever an older checkpoint cannot be read any more."""
@@ -25,12 +25,12 @@ KEY = "likewise checkpoint"
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-    """Write a checkpoint beside its place, make sure that it is on the disk, and rename it.
+    """Write a checkpoint to a temporary file, sync it to disk, and rename it.
 
     Args:
         path: the file; an older one stays until the new one is whole.
         tensors: by part (``"model"``, ``"loss"``, …) and name.
-        state: whatever else there is, in the words of JSON.
+        state: everything else, as JSON.
 
     Examples:
         >>> import tempfile

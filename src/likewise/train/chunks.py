@@ -1,4 +1,4 @@
-"""A batch that is too large for a network goes through it in chunks, twice, and the loss still sees all of it."""
+"""Gradient caching: a batch that is too large for the network runs through it twice, in chunks; the loss is that of the whole batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NORMS = (
 """Layers with running statistics, which they update but do not read in training."""
 
 REPEATED = 0.05
-"""How far, of their own length, repeated embeddings may be from the first ones: half precision rounds at about 0.01."""
+"""The largest relative difference between repeated embeddings and the first ones: half precision rounds at about 0.01."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Chunks:
     a time, as if each were a batch: their running statistics follow the first pass, and the second leaves them alone.
 
     Args:
-        accelerator: knows devices, precision and other processes.
+        accelerator: device, precision and processes.
         model: from images to embeddings.
-        images: the batch; a chunk of it is brought to the device when its turn comes.
-        size: the largest number of images at once; chunks are as equal as possible, so that none is a lonely remainder.
+        images: the batch; each chunk is moved to the device when it is computed.
+        size: the largest number of images at once; chunks are of nearly equal size.
 
     Examples:
         >>> accelerator, model = Accelerator(cpu=True), nn.Linear(2, 1, bias=False)
@@ -74,11 +74,11 @@ class Chunks:
 
     @property
     def sizes(self) -> list[int]:
-        """How many images each chunk has."""
+        """The number of images of each chunk."""
         return [len(part) for part in self.parts]
 
     def embed(self) -> Tensor:
-        """Embeddings of all images, to which a loss can send a gradient if the model learns."""
+        """The embeddings of all images; they require a gradient if the model has trained parameters."""
         found = []
         with torch.no_grad():
             for part in self.parts:
@@ -87,19 +87,19 @@ class Chunks:
         return torch.cat(found).requires_grad_(self.learns)
 
     def backward(self, embeddings: Tensor) -> None:
-        """Add what the gradient of the embeddings means for the parameters to their gradients.
+        """Back-propagate the gradient of the embeddings to the parameters.
 
         Args:
-            embeddings: what `embed` gave, after the backward pass of the loss.
+            embeddings: the result of `embed`, after the backward pass of the loss.
         """
-        if embeddings.grad is None:  # nothing learns but the loss
+        if embeddings.grad is None:  # only the loss has trained parameters
             return
         after, buffers = self._now(), [each.clone() for each in self._all]
         firsts, gradients = torch.split(embeddings.detach(), self.sizes), torch.split(embeddings.grad, self.sizes)
         last = len(self.parts) - 1
         for place, (part, moment) in enumerate(zip(self.parts, self.moments, strict=True)):
             self._return_to(moment)
-            # processes meet once, at the last chunk
+            # processes synchronize once, at the last chunk
             with nullcontext() if place == last else self.accelerator.no_sync(self.model):
                 again = self._call(part)
                 _check_repeated(firsts[place], again)
@@ -137,7 +137,7 @@ class Chunks:
 
 
 def _check_repeated(first: Tensor, again: Tensor) -> None:
-    """What was repeated must be what it was, or the gradients would be those of something else."""
+    """Check that the second run of a chunk gives the embeddings of the first: otherwise gradients would be wrong."""
     if not can_read_values(again):
         return
     apart, length = float((again.detach() - first).float().norm()), float(first.float().norm())

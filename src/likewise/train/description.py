@@ -1,4 +1,4 @@
-"""What a training is given, and all of it in words, for its record."""
+"""The data of a training, and the description of a training that its run records."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Batches = Iterable[Sequence[Any]]
 
 @dataclass(frozen=True)
 class Data:
-    """What a training sees, and what it does not.
+    """The data of a training.
 
     Args:
-        train: batches of images and labels (and whatever else, which is passed over), such as a
+        train: batches of images and labels (further entries are ignored), such as a
             `likewise.data.BatchLoader`: with ``state_dict`` and ``load_state_dict`` it is resumed in the middle of an
             epoch, with ``set_epoch`` it is told the epoch.
         val: batches of held-out classes; ``None`` for a training without validation.
@@ -50,7 +50,7 @@ class Data:
 
 
 def length(batches: Batches) -> int:
-    """How many batches an epoch has.
+    """The number of batches of an epoch.
 
     Examples:
         >>> length([])
@@ -91,14 +91,14 @@ FREE = (
     "train.checkpoint_minutes",
     "train.trackers",
 )
-"""What may differ: where things are, for data have a fingerprint of their contents, and what changes no number."""
+"""What may differ: paths, because data have a fingerprint of their contents, and what does not change the numbers."""
 
 NOTED = ("likewise", "commit", "versions", "hardware.threads", "hardware.device")
-"""What may change numbers a little: a difference is mentioned."""
+"""What may change numbers slightly: a difference causes a warning."""
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str] = COMPARED) -> list[str]:
-    """Where a description differs from an earlier one, one sentence each.
+    """The differences between a description and an earlier one, one sentence each.
 
     Args:
         before: an earlier description; parts that it lacks are not compared.
@@ -142,10 +142,10 @@ def _shorten(value: Any) -> str:
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], allow_changes: bool = False) -> list[str]:
-    """Check that a training that is resumed is the one that its record describes.
+    """Check that a resumed training is the one that its run describes.
 
     Args:
-        before: what the checkpoint or ``run.yaml`` says.
+        before: the description in the checkpoint or in ``run.yaml``.
         now: what `describe` returns now.
         allow_changes: return the differences instead of refusing them.
 

@@ -1,4 +1,4 @@
-"""From batches of images to embeddings and what they are worth."""
+"""Embeddings of batches of images, and their retrieval metrics."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
     """Embed all images, in evaluation mode and without gradients, on the device of the model.
 
     Args:
-        model: from images to embeddings; whether it is in training is left as it was.
-        batches: of images and labels; what else is in a batch is passed over.
+        model: from images to embeddings; its training mode is restored.
+        batches: of images and labels; further entries are ignored.
         precision: mixed precision of the model.
 
     Examples:
@@ -48,7 +48,7 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
         torch.Size([3, 4])
     """
     device = device_of(model)
-    modes = {module: module.training for module in model.modules()}  # some may have been frozen by hand
+    modes = {module: module.training for module in model.modules()}  # some may be frozen
     model.eval()
     embeddings, labels = [], []
     half = torch.autocast(device.type, dtype=DTYPES.get(precision), enabled=precision != "no")
@@ -75,7 +75,7 @@ def evaluate(
     Args:
         embedded: embeddings and labels.
         is_query: for data with separate queries and gallery, which are queries, ``(n,)`` booleans.
-        ks: of recall.
+        ks: the ks of recall at k.
 
     Examples:
         >>> import torch
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def count(batches: object) -> int | None:
-    """How many batches there are, where that is known: torch's loader of a stream has a length that refuses.
+    """The number of batches, or ``None`` where it is not known, as for torch's loader of a stream.
 
     Examples:
         >>> count([1, 2]), count(iter([1, 2]))
@@ -107,7 +107,7 @@ def count(batches: object) -> int | None:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where a model computes.
+    """The device of a model.
 
     Examples:
         >>> from torch import nn

@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from likewise.checksums import check_checksums, checksums
-from likewise.data import Augment, Batch, BatchLoader, ImageCache, atomic_write, free_memory
+from likewise.data import Augment, Batch, BatchLoader, ImageCache, free_memory
+from likewise.files import atomic_write
 from likewise.progress import progress
 from likewise.train.embedding import DTYPES, device_of
 from likewise.train.settings import Precision
@@ -42,12 +43,12 @@ class FeatureLoader(BatchLoader):
         model: the network, with ``freeze="trunk"``; its trunk must not change.
         images: a stored data set.
         batches: which images make each batch, as for a `likewise.data.BatchLoader`; ``None``: all in order.
-        augment: what happens to the images: the test part of a transform.
-        device: where batches are wanted.
+        augment: the preprocessing of the images: the test part of a transform.
+        device: the device of the batches.
         seed: not used by features; kept with the state of the loader.
         rank: which of several processes this is; each computes the features of all images.
         precision: mixed precision of the trunk.
-        cache: a folder in which features are kept, for other trainings on the same trunk, images and transform.
+        cache: a folder that stores features, for other trainings on the same trunk, images and transform.
 
     Examples:
         >>> FeatureLoader.__mro__[1].__name__

@@ -1,4 +1,4 @@
-"""Which parameters learn, and how fast: every one of them is in exactly one group."""
+"""Parameter groups of the optimizer: every trained parameter is in exactly one group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Group:
     """Parameters that share a learning rate.
 
     Args:
-        name: what the group is called in records and in `OptimizerConfig.lrs`.
+        name: the name of the group in records and in `OptimizerConfig.lrs`.
         parameters: the parameters.
         lr: their learning rate, before the schedule.
 
@@ -35,15 +35,15 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many numbers it learns."""
+        """The number of trained numbers."""
         return sum(each.numel() for each in self.parameters)
 
 
 def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig) -> list[Group]:
-    """The groups of a training: those that the model names, and one for each kind of parameter of the loss.
+    """The groups of a training: those of the model, and one for each parameter name of the loss.
 
     A model names its groups with a method ``parameter_groups()`` that returns lists of parameters by name; without one
-    it is a single group, ``"model"``.  A parameter of the loss is in a group of its own name.
+    it is a single group, ``"model"``.  A parameter of the loss is in the group that has its name.
 
     Args:
         model: the network.
@@ -78,7 +78,7 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig)
 
 
 def _names(model: nn.Module, loss: object) -> dict[int, str]:
-    """Every parameter that learns, by identity, with a name for messages."""
+    """The names of trained parameters, by identity, for messages."""
     found: dict[int, str] = {}
     for what, module in (("model", model), ("loss", loss)):
         if isinstance(module, nn.Module):
@@ -152,10 +152,10 @@ def _each_once(groups: list[Group], names: Mapping[int, str]) -> None:
 def make_optimizer(
     groups: list[Group], settings: OptimizerConfig, *, capturable: bool = False
 ) -> torch.optim.Optimizer:
-    """The optimizer of torch that the settings describe.
+    """Make the torch optimizer of the settings.
 
     Args:
-        groups: what it moves.
+        groups: the parameters.
         settings: how.
         capturable: so that its steps can be recorded as a CUDA graph; learning rates are tensors then.
 

@@ -1,4 +1,4 @@
-"""What stops a training that has gone wrong: on all of its processes at once, for none may wait for another in vain."""
+"""Checks that stop a training, on all processes at once: the loss is not finite, or all embeddings are alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.train.processes import from_all
 
 
@@ -20,7 +20,7 @@ class NotFinite(RuntimeError):  # noqa: N818
 
     Args:
         message: what happened.
-        processes: the ranks of those that it happened to; all of them raise it.
+        processes: the ranks whose loss was not finite; all ranks raise the error.
 
     Examples:
         >>> raise NotFinite("the loss was nan at step 3")
@@ -34,7 +34,7 @@ class NotFinite(RuntimeError):  # noqa: N818
 
 
 class Collapsed(RuntimeError):  # noqa: N818
-    """All embeddings have become alike: there is nothing left to train.
+    """All embeddings have become alike.
 
     Examples:
         >>> issubclass(Collapsed, RuntimeError)
@@ -47,8 +47,8 @@ def insist_on(value: float, words: str, accelerator: Accelerator) -> None:
 
     Args:
         value: of this process.
-        words: what to say, with ``{value}`` where it belongs.
-        accelerator: knows the other processes.
+        words: the message, with ``{value}`` for the value.
+        accelerator: the processes.
 
     Examples:
         >>> insist_on(float("inf"), "the loss was {value}", Accelerator(cpu=True))
@@ -56,15 +56,15 @@ def insist_on(value: float, words: str, accelerator: Accelerator) -> None:
         likewise.train.guards.NotFinite: the loss was inf
     """
     bad = {rank: x for rank, (x,) in enumerate(from_all([value], accelerator)) if not math.isfinite(x)}
-    said: dict[str, list[int]] = {}
+    messages: dict[str, list[int]] = {}
     for rank, each in bad.items():
-        said.setdefault(words.format(value=each), []).append(rank)
+        messages.setdefault(words.format(value=each), []).append(rank)
     if bad:
-        raise NotFinite("; ".join(text + on(ranks, accelerator) for text, ranks in said.items()), list(bad))
+        raise NotFinite("; ".join(text + on(ranks, accelerator) for text, ranks in messages.items()), list(bad))
 
 
 def on(ranks: Sequence[int], accelerator: Accelerator) -> str:
-    """Which processes, in words; nothing if there is only one.
+    """The processes in words; an empty string if there is only one.
 
     Examples:
         >>> on([0], Accelerator(cpu=True))
@@ -79,14 +79,14 @@ def on(ranks: Sequence[int], accelerator: Accelerator) -> str:
 def keep(
     error: NotFinite, step: str, batches: Sequence[Sequence[Tensor]], folder: Path, accelerator: Accelerator
 ) -> str:
-    """What to say of an error after each process that it happened to has saved its batches.
+    """Save the batches of each process that failed, and return the message.
 
     Args:
-        error: says what, and whose.
-        step: which step of the training, in words.
+        error: the error and its processes.
+        step: the step of the training, in words.
         batches: of images, labels and perhaps indices, of this process.
         folder: where to save them.
-        accelerator: knows this process and the others.
+        accelerator: the processes.
 
     Examples:
         >>> import tempfile
@@ -116,9 +116,7 @@ def keep(
 
 
 def spread_of(embeddings: Tensor, accelerator: Accelerator) -> float:
-    """How far embeddings are from being alike, those of all processes together: from 0, all alike, to 1.
-
-    It is one less the squared length of their mean, of unit vectors.
+    """The spread of the embeddings of all processes, from 0, all alike, to 1: one minus the squared length of the mean unit vector.
 
     Examples:
         >>> spread_of(torch.tensor([[1.0, 0.0], [-3.0, 0.0]]), Accelerator(cpu=True))
@@ -127,8 +125,8 @@ def spread_of(embeddings: Tensor, accelerator: Accelerator) -> float:
         0.0
     """
     units = nn.functional.normalize(embeddings.float(), dim=1)
-    # an embedding that is zero has no length of either kind
+    # an embedding of zeros counts in neither term
     sums = torch.cat([units.mean(dim=0), units.square().sum(dim=1).mean()[None]])
-    if accelerator.num_processes > 1:  # each has the same share of a batch; and all must come to the same decision
+    if accelerator.num_processes > 1:  # each has as many rows; all must make the same decision
         sums = accelerator.reduce(sums, reduction="mean")
     return max(0.0, float(sums[-1] - sums[:-1].square().sum()))

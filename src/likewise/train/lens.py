@@ -14,10 +14,10 @@ from likewise.train.checkpoint import load_rng_state, rng_tensors
 
 
 class Lens(Protocol):
-    """What a training asks of an observer of its steps, such as `likewise.analysis.Recorder`.
+    """The interface of an observer of training steps, such as `likewise.analysis.Recorder`.
 
     Attributes:
-        every: steps between two looks.
+        every: the number of steps between two observations.
 
     Examples:
         >>> class Length:
@@ -35,18 +35,18 @@ class Lens(Protocol):
     every: int
 
     def ready(self) -> None:
-        """A step that is due comes next; what it changes is still as it was."""
+        """Called before an observed step changes the parameters."""
 
     def __call__(self, embeddings: Tensor, labels: Tensor) -> Mapping[str, Any]:
-        """What there is to say about the embeddings of that step, without gradient, and their labels."""
+        """Return what is recorded about the embeddings of that step, without gradient, and their labels."""
 
 
 class Looks:
-    """When the observer looks, and what a training does about it.
+    """Calls an observer at its steps.
 
     Args:
-        lens: the observer; ``None`` for none.
-        main: whether this is the process that writes; the others send it their share of the batch.
+        lens: the observer, or ``None``.
+        main: whether this is the main process, which observes the gathered batch.
 
     Examples:
         >>> Looks(None, main=True).before(1)
@@ -56,33 +56,30 @@ class Looks:
     def __init__(self, lens: Lens | None, *, main: bool) -> None:
         self.lens = lens
         self.main = main
-        self._took = 0.0
+        self._seconds = 0.0
 
     def before(self, step: int) -> bool:
-        """Whether a step, counted from 1, is looked at: the first, and then every so many."""
+        """Whether a step, counted from 1, is observed: the first, and then one in ``every``."""
         if self.lens is None or (step > 1 and step % self.lens.every):
             return False
         begin = time.perf_counter()
         if self.main:
             self.lens.ready()
-        self._took = time.perf_counter() - begin
+        self._seconds = time.perf_counter() - begin
         return True
 
     def after(self, embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
-        """What it saw, and the seconds that it took; on other processes nothing.
-
-        Whatever it draws, the training draws what it would have drawn.
-        """
+        """The record and its seconds; empty on other processes.  The state of random number generators is restored."""
         begin = time.perf_counter()
         embeddings = embeddings if embeddings.dtype == torch.float64 else embeddings.float()  # as a loss gets them
         with torch.no_grad(), distributed_batch() as group:
             rows = group.batch_rows(embeddings)
-            everyones, their_labels = group.gather(embeddings, rows), group.gather(labels, rows)
+            gathered, gathered_labels = group.gather(embeddings, rows), group.gather(labels, rows)
         if self.lens is None or not self.main:
             return {}
         rng_state = rng_tensors()
         try:
-            seen = self.lens(everyones, their_labels)
+            record = self.lens(gathered, gathered_labels)
         finally:
             load_rng_state(rng_state)
-        return {**seen, "seconds": round(self._took + time.perf_counter() - begin, 4)}
+        return {**record, "seconds": round(self._seconds + time.perf_counter() - begin, 4)}

@@ -1,4 +1,4 @@
-"""The process that trains: its device, its fellows, its random number generators, and requests to stop."""
+"""The processes of a training: devices, collectives, random number generators, and requests to stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_accelerator(settings: TrainConfig, folder: Path, device: str | None) ->
     """Accelerate's view of devices and processes, for one training.
 
     Args:
-        settings: says the precision and the trackers.
+        settings: the precision and the trackers.
         folder: where trackers write.
         device: ``"cpu"``, or ``None``: what Accelerate chooses.
 
@@ -50,7 +50,7 @@ def make_accelerator(settings: TrainConfig, folder: Path, device: str | None) ->
 
 
 def on_every_process(module: Any, accelerator: Accelerator) -> Any:
-    """A module whose gradients are averaged over all processes, if there are several and it learns anything.
+    """A module whose gradients are averaged over all processes, if there are several and it has trained parameters.
 
     Examples:
         >>> model = nn.Linear(1, 1)
@@ -65,13 +65,13 @@ def on_every_process(module: Any, accelerator: Accelerator) -> Any:
         return module
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, shares)  # type: ignore[no-untyped-call]
     ids = [accelerator.local_process_index] if accelerator.device.type == "cuda" else None
-    # a memory is alike on all processes already, and large
+    # a memory is equal on all processes, and large
     memory = any(name.endswith("references") for name, _ in module.named_buffers())
     return DistributedDataParallel(module, device_ids=ids, broadcast_buffers=not memory)
 
 
 def from_all(numbers: Sequence[float], accelerator: Accelerator) -> list[list[float]]:
-    """The numbers of every process, in the order of their ranks: all know the same, and can do the same.
+    """All-gather numbers, in the order of ranks, so that all processes make the same decision.
 
     Examples:
         >>> from_all([3, 4], make_accelerator(TrainConfig(), Path("runs"), "cpu"))
@@ -96,7 +96,7 @@ def seed_everything(seed: int) -> None:
 
 @contextmanager
 def stop_requests() -> Iterator[Callable[[], bool]]:
-    """Whether SIGINT or SIGTERM has come; a second one ends the process as usual.
+    """Whether SIGINT or SIGTERM was received; a second signal ends the process as usual.
 
     Examples:
         >>> with stop_requests() as requested:

@@ -1,4 +1,4 @@
-"""The folder of a run: what it is, what was measured on the way, and how often its test set was opened."""
+"""The folder of a run: its description, its measurements, and the openings of its test set."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from typing import Any
 
 import torch
 import yaml
-from filelock import FileLock, Timeout
 
-from likewise.data import atomic_write
+from likewise.files import hold_lock, write_text
 from likewise.formula import one_of
 from likewise.sanitize import hide_secrets, read_yaml
 from likewise.schema import upgrade_description
@@ -31,7 +30,7 @@ from likewise.train.checkpoint import read_step
 Line = dict[str, Any]
 
 FILES = ("run.yaml", "metrics.jsonl", "openings.jsonl", "evaluations.jsonl")
-"""The records; models and reports lie beside them."""
+"""The records; models and reports are in the same folder."""
 
 PENDING = ".opening.json"
 """The opening of the test set whose evaluation has not ended."""
@@ -65,10 +64,10 @@ class Run:
 
     @classmethod
     def create(cls, folder: str | os.PathLike[str], description: Mapping[str, Any]) -> Run:
-        """Begin a run in a folder that has none yet.
+        """Create a run in a folder that has none.
 
         Args:
-            folder: is made if it does not exist.
+            folder: created if it does not exist.
             description: what is written to ``run.yaml``.
         """
         place = Path(folder)
@@ -81,8 +80,7 @@ class Run:
                 raise FileExistsError(f"folder must not hold a part of a run, but {place} has {name}: choose another")
         place.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(plain(description), sort_keys=False, allow_unicode=True, width=120)
-        with atomic_write(place / "run.yaml") as part:
-            part.write_text(text, encoding="utf-8")
+        write_text(place / "run.yaml", text)
         return cls(place)
 
     def __repr__(self) -> str:
@@ -90,15 +88,19 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What ``run.yaml`` says, in the present schema."""
+        """The content of ``run.yaml``, in the present schema."""
         file = self.folder / "run.yaml"
         try:
             text = file.read_text(encoding="utf-8")
             content = read_yaml(text)
         except (UnicodeDecodeError, yaml.YAMLError) as error:
             raise ValueError(f"{file} must be the description of a run, but it is no YAML: it is damaged") from error
-        if not isinstance(content, dict) or not text.endswith("\n"):  # half a line may be YAML, too
+        if not isinstance(content, dict):
             raise ValueError(f"{file} must be the description of a run, but it is cut or empty")
+        if not text.endswith("\n"):  # half a line may be YAML, too
+            raise ValueError(
+                f"{file} must end with a line break, but it does not: it is cut, or an editor removed it; add one if it is whole"
+            )
         try:
             return upgrade_description(content)
         except ValueError as error:
@@ -110,26 +112,26 @@ class Run:
 
     @property
     def chosen(self) -> Line | None:
-        """The validation of the model that was kept as the best; ``None`` before the first one, and without any."""
+        """The validation of the best model; ``None`` before the first validation."""
         best = [line for line in self.metrics("val") if line["best"]]
         return best[-1] if best else None
 
     def openings(self) -> list[Line]:
-        """Every time that the test set was opened."""
+        """The openings of the test set."""
         return self._lines("openings.jsonl")
 
     def evaluations(self) -> list[Line]:
-        """Every evaluation after the training."""
+        """The evaluations after the training."""
         return self._lines("evaluations.jsonl")
 
     @property
     def finished(self) -> bool:
-        """Whether the training has come to its end."""
+        """Whether the training has ended."""
         return bool(self.metrics("end"))
 
     @property
     def checkpoint_step(self) -> int | None:
-        """The step at which the training would go on; ``None`` without a checkpoint."""
+        """The step from which the training would continue; ``None`` without a checkpoint."""
         return read_step(self.folder / "last.safetensors")
 
     def log(self, kind: str, **values: Any) -> None:
@@ -137,11 +139,11 @@ class Run:
         self._append("metrics.jsonl", {"kind": kind, **values})
 
     def record_opening(self, why: str, model: str, *, evaluating: bool = False) -> None:
-        """Append a line to ``openings.jsonl``, and make sure that it is on the disk.
+        """Append a line to ``openings.jsonl``, and sync it to disk.
 
         Args:
             why: the reason, in words.
-            model: which model is looked at.
+            model: the evaluated model.
             evaluating: the opening belongs to an evaluation that ends with `close_opening`: where that was killed, the
                 same evaluation of the same model continues the opening, and it is counted once.
         """
@@ -155,8 +157,7 @@ class Run:
             if known.items() >= {**pending, "opening": count}.items():
                 return
             counts = {"opening": count + 1, "evaluations": len(self.evaluations())}
-            with atomic_write(self.folder / PENDING) as part:
-                part.write_text(json.dumps(pending | counts), encoding="utf-8")
+            write_text(self.folder / PENDING, json.dumps(pending | counts))
         line = {
             "opened": now(),
             "why": str(why),
@@ -169,7 +170,7 @@ class Run:
         self._append("openings.jsonl", line, sync=True)
 
     def close_opening(self) -> None:
-        """Say that an evaluation for which the test set was opened has ended: the next opening is another one."""
+        """Record that the evaluation of the last opening has ended: the next opening is a new one."""
         (self.folder / PENDING).unlink(missing_ok=True)
 
     def _pending_opening(self) -> Line | None:
@@ -199,18 +200,12 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder while a process trains in it; the system lets go when that process dies."""
-        lock = FileLock(self.folder / ".lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise RuntimeError(f"{self.folder} must be trained by one process, but another one is at it") from None
-        try:
+        """Lock the folder while a process trains in it; the system releases the lock when that process ends."""
+        refusal = RuntimeError(f"{self.folder} must be trained by one process, but another one is at it")
+        with hold_lock(self.folder / ".lock", refusal):
             for left in self.folder.glob("*.part"):  # by a process that was killed
                 left.unlink()
             yield
-        finally:
-            lock.release()
 
     def seal_metrics(self) -> tuple[int, str]:
         """Sync ``metrics.jsonl``; its length and checksum, for a checkpoint."""
@@ -275,10 +270,10 @@ class Run:
 
 
 def surroundings(device: torch.device | None = None) -> dict[str, Any]:
-    """What a run's numbers may depend on besides its settings: versions, hardware, the commit of the current folder.
+    """The environment of a run: versions, hardware, the commit of the current folder.
 
     Args:
-        device: what is computed on; ``None``: a GPU where there is one.
+        device: the device of the computation; ``None``: a GPU where there is one.
 
     Examples:
         >>> sorted(surroundings())
@@ -343,7 +338,7 @@ def now() -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same in the words of YAML and JSON: mappings, lists, numbers, strings.
+    """Convert a value to what YAML and JSON represent: mappings, lists, numbers, strings.
 
     Examples:
         >>> plain({"betas": (0.9, 0.999), "root": Path("photos")})
@@ -366,7 +361,7 @@ def plain(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """The same without what JSON has no words for."""
+    """Replace numbers that JSON does not represent."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list):

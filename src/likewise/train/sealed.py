@@ -1,4 +1,4 @@
-"""The seal on the test set: what was not opened was not read, and what was opened is in the record."""
+"""The sealed test set: it is read only after its opening was recorded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class Sealed(Generic[T]):
-    """A test set that can only be had by opening it, which is written into the record of a run first.
+    """A test set that must be opened, which is recorded in a run first.
 
     What is sealed is made when it is opened and not before, so that until then there is nothing to look at: it has no
     length, no labels and no images, it is not copied and not pickled.
 
     Args:
         make: makes the test set.
-        description: what it is, in words; all that is known of it before.
+        description: what it is, in words; it can be read without opening.
 
     Examples:
         >>> import tempfile
@@ -50,7 +50,7 @@ class Sealed(Generic[T]):
                 raise TypeError(f"run must be a Run, whose record is written to, but it is a {type(run).__name__}")
             if not isinstance(why, str) or not why.strip():
                 raise ValueError(f"why must be a reason in words, but it is {why!r}")
-            Run.record_opening(run, why, model, evaluating=evaluating)  # whatever a subclass makes of it
+            Run.record_opening(run, why, model, evaluating=evaluating)  # not the method of a subclass
             return make()
 
         self._open = opened
@@ -61,12 +61,12 @@ class Sealed(Generic[T]):
         return self._description
 
     def open(self, run: Run, why: str, *, model: str = "best", evaluating: bool = False) -> T:
-        """Write into the record that the test set is opened, and then make it.
+        """Record that the test set is opened, then make it.
 
         Args:
             run: the run that it is opened for.
             why: the reason, in words.
-            model: which of the run's models is looked at: ``"best"``, ``"model"`` or a path.
+            model: which of the run's models is evaluated: ``"best"``, ``"model"`` or a path.
             evaluating: an evaluation follows that ends with ``run.close_opening()``: see `Run.record_opening`.
         """
         return self._open(run, why, model, evaluating)

@@ -1,4 +1,4 @@
-"""What a training is, besides its model, loss and data: three small values that are written into the run's record."""
+"""Settings of a training besides its model, loss and data: three frozen values that the run records."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _SHARE = Hyper("", at_least=0.0, at_most=1.0)
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """How parameters follow their gradients.
+    """Optimizer settings.
 
     Args:
         name: ``"AdamW"``, ``"Adam"``, ``"RMSprop"`` or ``"SGD"``.
-        lr: the learning rate of every group that has none of its own.
+        lr: the learning rate of every group without a separate one.
         lrs: learning rates by group: those that the model names (``"trunk"`` and ``"head"`` of an `Embedder`, else
             ``"model"``), ``"loss"``, or a parameter of the loss by its name (``"proxies"``, ``"beta"``).  A loss that
             suggests a rate for its own parameters keeps it unless one is given here.
-        weight_decay: of all groups.
-        momentum: of RMSprop and SGD.
-        betas: the two averages of Adam and AdamW.
-        alpha: the average of RMSprop.
-        eps: of all but SGD.
+        weight_decay: the weight decay of all groups.
+        momentum: the momentum of RMSprop and SGD.
+        betas: the decay rates of the two moments of Adam and AdamW.
+        alpha: the decay rate of the moment of RMSprop.
+        eps: epsilon of all optimizers except SGD.
 
     Examples:
         >>> OptimizerConfig("RMSprop", lr=1e-6, lrs={"proxies": 1e-3}).lrs["proxies"]
@@ -68,15 +68,15 @@ class OptimizerConfig:
 
 @dataclass(frozen=True)
 class ScheduleConfig:
-    """How learning rates change over a training, all by the same factor.
+    """Schedule of the learning rates: one factor for all groups.
 
     Args:
         name: ``"constant"``; ``"step"``, times ``gamma`` after every ``step`` epochs; ``"cosine"``, half a wave from 1 down
             to ``floor`` at the end of the last epoch.
-        warmup: epochs at the beginning over which the factor rises to its full value, evenly.
+        warmup: epochs at the beginning over which the factor rises linearly to its full value.
         step: epochs between two steps.
         gamma: the factor of a step.
-        floor: where a cosine ends.
+        floor: the last factor of a cosine.
 
     Examples:
         >>> halving = ScheduleConfig("step", step=2, gamma=0.5)
@@ -100,12 +100,12 @@ class ScheduleConfig:
         _store(self, _SHARE, "floor")
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """The factor of a step: a function of its number alone, so that nothing has to be stored.
+        """The factor of a step; it depends only on the number of the step, so that nothing is stored.
 
         Args:
-            step: how many steps were made before it.
-            steps_per_epoch: how many an epoch has.
-            epochs: how many there are.
+            step: the number of steps before it.
+            steps_per_epoch: the number of steps of an epoch.
+            epochs: the number of epochs.
         """
         warmup = self.warmup * steps_per_epoch
         if step + 1 < warmup:
@@ -120,31 +120,31 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How long a training is, and what is done on the way.
+    """Settings of a training: its length, validation, precision and records.
 
     Args:
-        epochs: how many.
-        validate_every: epochs between two validations; 0 for none.  There is one before the first epoch, too.
-        metric: which metric of the validation chooses the best model.
-        patience: stop after so many validations without a better one; ``None``: never.
-        trunk_warmup: epochs at the beginning in which only the other groups learn.
+        epochs: the number of epochs.
+        validate_every: epochs between two validations; 0 for none.  The first one is before the first epoch.
+        metric: the metric of the validation that chooses the best model.
+        patience: stop after this number of validations without improvement; ``None``: never.
+        trunk_warmup: epochs at the beginning in which the trunk is frozen.
         mine_every: epochs between two minings of a sampler that mines, by the embeddings of all training images; ``None``: 1.
         mine_steps: the same in steps, in place of epochs.
-        accumulate: batches whose gradients make one step.
+        accumulate: batches whose gradients are averaged in one step.
         chunk: how many images go through the model at once; ``None``: the whole batch.  The loss sees the whole batch all
             the same: a larger one is embedded in chunks, and each goes through the model once more for its gradients.
         clip: the largest norm of the gradients of all parameters together.
         clip_value: the largest absolute value of each number of the gradients; before ``clip``, where both are given.
-        ema: validate and keep an average of the parameters, with this decay a step.
+        ema: validate and save an exponential moving average of the parameters, with this decay per step.
         precision: ``"no"``, ``"bf16"`` or ``"fp16"``: mixed precision of the model; losses compute in float32.
         compile: run the model through ``torch.compile``.
-        channels_last: the memory layout in which convolutions on a GPU are fast; ``None``: there, and only there.
+        channels_last: the memory layout in which convolutions on a GPU are fast; ``None``: on a GPU only.
         graph: record a step as a CUDA graph and replay it, which spares what Python and launches take; ``None``: on a
             GPU, if the step can be recorded, and the record says whether it was.
         checkpoint_minutes: the longest time between two checkpoints; there is one after an epoch, too, where it takes less
             than a hundredth of the time since the one before.
-        log_every: steps between two lines in the record.
-        trackers: names of Accelerate's trackers (``"tensorboard"``, ``"wandb"``, …) that are told the same.
+        log_every: steps between two lines of the log.
+        trackers: names of Accelerate's trackers (``"tensorboard"``, ``"wandb"``, …) that get the same values.
         on_collapse: what to do when all embeddings have become alike: ``"stop"`` or ``"warn"``.
 
     Examples:

@@ -1,4 +1,4 @@
-"""One step of a training: forward, loss, backward, update; called from Python, or recorded once and replayed."""
+"""One training step: forward, loss, backward, update; run from Python, or recorded once and replayed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from likewise.train.guards import insist_on
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 WARM = 4
-"""Steps before one is recorded: cuDNN chooses its algorithms in them, optimizers make their memory."""
+"""Steps before one is recorded: cuDNN chooses algorithms, and optimizers allocate their state."""
 
 
 class Meter:
-    """Sum and number of losses, and which was the first that was not finite: on the device, without waiting for it.
+    """The sum and number of losses, and the first that was not finite, computed on the device without synchronizing.
 
     Examples:
         >>> meter = Meter(torch.device("cpu"))
@@ -48,16 +48,16 @@ class Meter:
 
     @property
     def count(self) -> int:
-        """How many were counted; this waits for the device, like the following two."""
+        """The number of losses; it synchronizes, as do the next two methods."""
         return int(self._count)
 
     def first_bad(self) -> int | None:
-        """How many were counted before the first that was not finite, if there was one."""
+        """The number of losses before the first that was not finite, or ``None``."""
         bad = int(self._bad)
         return None if bad < 0 else bad
 
     def mean(self) -> float:
-        """The mean; then it begins again."""
+        """The mean; resets the meter."""
         mean = float(self._sum) / max(self.count, 1)
         self.load([0.0, 0.0])
         return mean
@@ -67,17 +67,17 @@ class Meter:
         return [float(self._sum), float(self._count)]
 
     def load(self, state: Sequence[float]) -> None:
-        """Go on from there."""
+        """Restore the state."""
         self._sum.fill_(state[0])
         self._count.fill_(int(state[1]))
         self._bad.fill_(-1)
 
 
 class Average:
-    """An exponential moving average of a model's parameters; its other numbers are the model's own.
+    """An exponential moving average of a model's parameters; buffers are copied.
 
     Args:
-        model: the one that learns.
+        model: the model that is trained.
         decay: how much of the average stays at each step.
 
     Examples:
@@ -98,7 +98,7 @@ class Average:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Move a little toward the model."""
+        """Update the average."""
         self._mix(*self._parameters, 0)
         for mine, other in zip(*self._buffers, strict=True):
             mine.copy_(other)
@@ -108,7 +108,7 @@ class Step:
     """A step of training, for one or several batches whose gradients are averaged.
 
     Args:
-        accelerator: knows devices, precision and other processes.
+        accelerator: device, precision and processes.
         model: from images to embeddings, as it is called in training (compiled, or wrapped for several processes).
         loss: of embeddings and labels.
         optimizer: prepared by the accelerator.
@@ -157,7 +157,7 @@ class Step:
         self.parameters = [each for group in optimizer.param_groups for each in group["params"]]
 
     def __call__(self, batches: Sequence[Sequence[Tensor]]) -> Tensor:
-        """Make the step; the embeddings of the last batch, without gradient."""
+        """Run the step; return the embeddings of the last batch, without gradient."""
         self.optimizer.zero_grad(set_to_none=True)
         for batch in batches[:-1]:
             with self.accelerator.no_sync(self.model), self.accelerator.no_sync(self.loss):
@@ -167,8 +167,8 @@ class Step:
         return embeddings
 
     def backward(self, images: Tensor, labels: Tensor, parts: int = 1) -> Tensor:
-        """Gradients of one batch, which may be one of several parts of a step."""
-        # among several processes the share of one may fit and that of another not, and they must meet in the same places
+        """Accumulate the gradients of one batch of a step."""
+        # ranks may have batches of different sizes, and all must call the same collectives
         if self.chunk is None or (len(images) <= self.chunk and self.accelerator.num_processes == 1):
             with self.accelerator.autocast():
                 embeddings: Tensor = self.model(images.to(self.accelerator.device))
@@ -181,8 +181,8 @@ class Step:
         return embeddings.detach()
 
     def descend(self, embeddings: Tensor, labels: Tensor, parts: int) -> None:
-        """From embeddings to the loss, and back to their gradient and whatever they came from."""
-        if can_read_values(embeddings):  # before a loss refuses them in its own words
+        """Compute the loss of embeddings and back-propagate."""
+        if can_read_values(embeddings):  # before the loss raises its own error
             finite = bool(embeddings.detach().isfinite().all())
             insist_on(0.0 if finite else math.nan, "the embeddings were not finite", self.accelerator)
         with distributed_batch():  # the loss of the whole batch, of which this process has a share
@@ -196,7 +196,7 @@ class Step:
         self.accelerator.backward(value if parts == 1 else value / parts)
 
     def update(self) -> None:
-        """Follow the gradients."""
+        """Update the parameters."""
         if self.clip_value is not None:
             self.accelerator.clip_grad_value_(self.parameters, self.clip_value)
         if self.clip is not None:
@@ -217,9 +217,9 @@ class Unrecordable(RuntimeError):  # noqa: N818
 
 
 class RecordedStep:
-    """A step that is recorded as a CUDA graph and replayed: nothing is left of Python and of launching kernels.
+    """A step that is recorded as a CUDA graph and replayed, without the cost of Python and kernel launches.
 
-    The first steps are made one by one, and so is every batch of another shape.  Learning rates must be tensors.
+    The first steps, and batches of other shapes, run without the graph.  Learning rates must be tensors.
 
     Args:
         step: what to record.
@@ -243,7 +243,7 @@ class RecordedStep:
     def possible(
         device: torch.device, *, processes: int, accumulate: int, precision: str, compiled: bool, chunk: int | None
     ) -> str | None:
-        """Why a training cannot use it, or ``None`` if it can."""
+        """The reason why a training cannot use it, or ``None``."""
         reasons = {
             f"the device is {device.type}, not cuda": device.type != "cuda",
             "there are several processes": processes > 1,
@@ -255,7 +255,7 @@ class RecordedStep:
         return next((reason for reason, holds in reasons.items() if holds), None)
 
     def __call__(self, batches: Sequence[Sequence[Tensor]]) -> Tensor:
-        """Make the step; the embeddings of the batch, which the next step overwrites."""
+        """Run the step; return the embeddings of the batch, which the next step overwrites."""
         images, labels = batches[0][0], batches[0][1]
         if self._graph is None:
             if self._seen < WARM:
@@ -298,7 +298,7 @@ class RecordedStep:
 
 
 def _renew_rng_state(device: torch.device, state: Tensor) -> None:
-    """Give a device's generator a new inside: a recording that failed leaves the old one waiting for its end for ever."""
+    """Replace the state object of a device's generator: a failed capture leaves the old one registered with the graph."""
     index = torch.cuda.current_device() if device.index is None else device.index
     fresh = torch.Generator(device=torch.device("cuda", index))
     fresh.set_state(state)
@@ -306,5 +306,5 @@ def _renew_rng_state(device: torch.device, state: Tensor) -> None:
 
 
 def _buffers(loss: Loss) -> list[int]:
-    """Where a loss keeps its tensors."""
+    """The addresses of the buffers of a loss."""
     return [each.data_ptr() for each in loss.buffers()] if isinstance(loss, nn.Module) else []

@@ -1,6 +1,6 @@
 """An embedder's file: one safetensors file whose header holds a JSON card.
 
-The card is inside the file and not beside it: one rename puts both in place, so they are never of two different models,
+The card is inside the file: one rename puts both in place, so they are never of two different models,
 and a file that is sent around cannot lose its card.  It stays readable without this library, and without torch: a
 safetensors file begins with eight bytes (a little-endian length) and that many bytes of JSON, in which
 ``["__metadata__"]["likewise"]`` is the card, JSON again.
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from likewise.checksums import check_checksums, checksums
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.trunks.preprocessing import Preprocessing
 
 FORMAT = 1
@@ -32,7 +32,7 @@ class Card:
     """What an embedder's file says about it.
 
     Args:
-        trunk: the recipe of its trunk, for `likewise.trunks.rebuild`; ``None`` for a module of somebody's own.
+        trunk: the recipe of its trunk, for `likewise.trunks.rebuild`; ``None`` for a user's module.
         dim: the size of the embeddings.
         pool: see `likewise.trunks.Embedder`, like the next four.
         head: what follows the pooling.
@@ -147,7 +147,7 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
 
 
 def write_model(path: str | Path, state: Mapping[str, Tensor], card: Card) -> None:
-    """Write numbers and card beside the place, make sure that they are on the disk, and rename.
+    """Write numbers and card to a temporary file, sync it to disk, and rename it.
 
     Examples:
         >>> import tempfile

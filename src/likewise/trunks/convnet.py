@@ -48,7 +48,7 @@ class ConvNet(Trunk):
 
 
 def convnet(*, weights: WeightsLike = None, in_channels: int = 1) -> ConvNet:
-    """A small network for glyphs: 0.4 million parameters, 256 features; nobody has published weights for it.
+    """A small network for glyphs: 0.4 million parameters, 256 features; there are no published weights.
 
     Args:
         weights: a file, or `Weights`; by default drawn at random.

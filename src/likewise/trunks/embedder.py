@@ -182,7 +182,7 @@ class Embedder(nn.Module):
     ) -> None:
         """Write everything into one safetensors file; see `likewise.trunks.read_card` for what is in it.
 
-        The file is written beside its place and renamed, so that a crash leaves the old one.
+        The file is replaced atomically, so that a crash leaves the old one.
 
         Args:
             path: the file, which ends in ``.safetensors``.

@@ -57,7 +57,7 @@ def freeze(norm: nn.Module) -> None:
 
 
 def _at_rest(norm: nn.BatchNorm2d) -> bool:
-    """Whether a norm is frozen, and neither somebody nor a tracer wants it otherwise."""
+    """Whether a norm is frozen, without trained weights, and not compiled or in inference mode."""
     if not getattr(norm, "frozen", False) or norm.training or norm.weight.requires_grad or norm.running_var is None:
         return False
     return not torch.compiler.is_compiling() and not norm.running_var.is_inference()

@@ -40,7 +40,7 @@ class Convolution(nn.Module):
 
 
 class Inception(nn.Module):
-    """Four branches beside each other: 1 × 1, two of 1 × 1 and 3 × 3, and 1 × 1 after pooling.
+    """Four parallel branches: 1 × 1, two of 1 × 1 and 3 × 3, and 1 × 1 after pooling.
 
     The third has a 3 × 3 convolution where the paper has 5 × 5: so have TensorFlow's network, torchvision's, and the
     published weights.

@@ -33,7 +33,7 @@ PUBLISHED = {
 
 
 class Basic(nn.Module):
-    """Two 3 × 3 convolutions beside a shortcut."""
+    """Two 3 × 3 convolutions with a shortcut."""
 
     expansion = 1
 
@@ -53,7 +53,7 @@ class Basic(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A 3 × 3 convolution between two 1 × 1 ones, narrow then four times as wide, beside a shortcut."""
+    """A 3 × 3 convolution between two 1 × 1 ones, narrow then four times as wide, with a shortcut."""
 
     expansion = 4
 

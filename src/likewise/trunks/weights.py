@@ -19,7 +19,7 @@ from typing import TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.progress import is_quiet
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.trunk import Trunk

@@ -12,6 +12,7 @@ from PIL import Image
 
 from likewise.search.places import place_below
 from likewise.search.serve.limits import FORMATS, Limits, Refused, kind_by_content, read_upload
+from likewise.testing import loop_over
 from tests.search.serve.conftest import as_file, draw
 
 
@@ -28,7 +29,7 @@ def png_claiming(width: int, height: int) -> bytes:
 KINDS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@loop_over("kind", KINDS)
 def test_images_are_known_by_their_bytes(kind: str):
     data = as_file(draw("disc", "teal", 1), kind)
     assert kind_by_content(data) == kind
@@ -38,15 +39,15 @@ def test_images_are_known_by_their_bytes(kind: str):
     assert image.size == (120, 90)
 
 
-@pytest.mark.parametrize("kind", ["ICO", "PPM", "TGA", "PCX", "JPEG2000"])
+@loop_over("kind", ["ICO", "PPM", "TGA", "PCX", "JPEG2000"])
 def test_other_types_are_refused_though_pillow_could(kind: str):
     with pytest.raises(Refused, match="must be a JPEG, PNG") as refused:
         read_upload(as_file(draw("disc", "teal", 1), kind), Limits())
     assert refused.value.status == 415
 
 
-@pytest.mark.parametrize(
-    ("data", "status"),
+@loop_over(
+    "data, status",
     [
         (b"", 422),
         (b"hello, I am a text", 415),
@@ -69,8 +70,8 @@ def test_what_is_no_image(data: bytes, status: int):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@loop_over("kind", KINDS)
+@loop_over("share", [0.1, 0.5, 0.9])
 def test_truncated(kind: str, share: float):
     data = as_file(draw("ring", "crimson", 2, (300, 200)), kind)
     with pytest.raises(Refused) as refused:
@@ -78,7 +79,7 @@ def test_truncated(kind: str, share: float):
     assert refused.value.status in (413, 422)
 
 
-@pytest.mark.parametrize("size", [(100_000, 100_000), (2**31 - 1, 2**31 - 1), (8000, 7000), (60_000_000, 1)])
+@loop_over("size", [(100_000, 100_000), (2**31 - 1, 2**31 - 1), (8000, 7000), (60_000_000, 1)])
 def test_a_bomb_is_refused_before_it_is_decoded(size: tuple[int, int]):
     data = png_claiming(*size)
     tracemalloc.start()

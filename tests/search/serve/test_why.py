@@ -11,13 +11,14 @@ from torch import nn
 
 from likewise.search import Encoder
 from likewise.search.serve.why import explain, place_parts, pooled_shares
+from likewise.testing import loop_over
 from likewise.trunks import POOLS, Embedder, build
 from tests.search.serve.conftest import draw
 
 OPTIONS = [*itertools.product(POOLS, ("linear", "mlp", "none"), (False, True))]
 
 
-@pytest.mark.parametrize(("pool", "head", "layer_norm"), OPTIONS)
+@loop_over("pool, head, layer_norm", OPTIONS)
 def test_places_sum_to_the_cosine_of_the_embeddings(pool: str, head: str, layer_norm: bool):
     torch.manual_seed(5)
     model = Embedder(
@@ -61,7 +62,7 @@ def test_a_place_with_nothing_in_common_is_cold():
     assert float(terms.sum()) == pytest.approx(0.6)
 
 
-@pytest.mark.parametrize("name", POOLS)
+@loop_over("name", POOLS)
 def test_shares_sum_to_what_the_pooling_gives(name: str):
     maps = torch.randn(5, 3, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     maps[0, 0, 0] = maps[0, 1, 1] = 9.0  # a tie

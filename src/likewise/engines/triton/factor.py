@@ -14,7 +14,7 @@ from likewise.engines.triton.kernels import launch, next_power_of_two
 def _measure_row(x):
     """Return a row divided by its largest entry, that entry, the norm of the quotient, and whether the row is not zero.
 
-    The meaning is that of `likewise.formula.similarities.unit`.
+    The meaning is that of `likewise.formula.unit`.
     """
     largest = tl.max(tl.abs(x), axis=0)
     there = largest >= 1.1754943508222875e-38

@@ -110,10 +110,10 @@ def make_factors(batch: PairBatch) -> Factors:
     symmetric = batch.references is None and isinstance(relation, Labels) and relation.reference_labels is None
     half = batch.half
     product = ProductSpec(symmetric, similarity.normalize, dtype if half is None else half, half is not None, precision)
-    anchors = anchors.to(batch.dtype)
-    references = anchors if batch.references is None else batch.references.to(batch.dtype)
-    link, link_values = _link_cosine(batch) if from_cosine else (s, {})
-    return Factors(anchors, references, product, link, link_values)
+    left, right = batch.both_sides()
+    right = left if right is None else right
+    link, link_values = _link_cosine(left, right) if from_cosine else (s, {})
+    return Factors(left, right, product, link, link_values)
 
 
 @functools.cache
@@ -184,10 +184,9 @@ def _link_distance(similarity: Similarity, left: Tensor, right: Tensor) -> tuple
     return _DISTANCE, {_ROWS: a, _COLUMNS: b}
 
 
-def _link_cosine(batch: PairBatch) -> tuple[Formula, dict[Formula, Tensor]]:
+def _link_cosine(left: Tensor, right: Tensor) -> tuple[Formula, dict[Formula, Tensor]]:
     """Return minus the squared distance of unit vectors from their cosine, ``2s − 1 − 1``; a row of zeros has norm 0."""
-    assert batch.anchors is not None
     tiny = torch.finfo(torch.float32).tiny
-    a = (batch.anchors.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
-    b = a if batch.references is None else (batch.references.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
+    a = (left.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
+    b = a if right is left else (right.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
     return _FROM_COSINE, {_ROWS: a, _COLUMNS: b}

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "explain", "make_app"]
 
-_PLACES = {"Limits": "limits", "explain": "why", "make_app": "app"}
+_PLACES = {
+    "app": "make_app",
+    "limits": "Limits",
+    "why": "explain",
+}
 
 # only the server itself needs FastAPI
 __getattr__, __dir__ = lazy_names(__name__, _PLACES)

@@ -64,7 +64,7 @@ UNREACHABLE = (ConnectionError, FileNotFoundError, PermissionError)
 """What an index raises whose database does not answer, has it no more, or does not let this user read it."""
 
 REPEATED = 60.0
-"""Seconds after which the terminal is told the same again."""
+"""Seconds after which the same line is printed again."""
 
 Number = Annotated[int, Path(ge=0, le=shapes.LARGEST, description="an item's number")]
 K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="how many neighbors")]
@@ -87,7 +87,7 @@ def make_app(
         index: what is served, from a folder or a database; see `likewise.search.Index.open`.
         limits: how much is taken on.
         token: what the API must be asked with.
-        loopback: answer to this machine's own names alone.
+        loopback: answer only to names of this machine.
         layout: of the map: ``"pca"`` or ``"tsne"``.
         files: show the image files below the root that the index names; without, its thumbnails only.
 
@@ -455,14 +455,14 @@ async def _answer_refused(_request: Request, refused: Exception) -> Response:
 
 
 def _make_unreachable_handler() -> Callable[[Request, Exception], Awaitable[Response]]:
-    """The answer while an index cannot be read.  Why it cannot is for whoever runs the server, and now and then alone."""
-    told: dict[str, float] = {}
+    """The answer while an index cannot be read; the reason is printed on the terminal of the server, once a minute."""
+    printed: dict[str, float] = {}
 
     async def away(_request: Request, error: Exception) -> Response:
         reason, now = " ".join(str(error).split()), time.monotonic()
-        if now - told.get(reason, -REPEATED) >= REPEATED:
-            told.clear()
-            told[reason] = now
+        if now - printed.get(reason, -REPEATED) >= REPEATED:
+            printed.clear()
+            printed[reason] = now
             print(f"the index cannot be read: {reason}", file=sys.stderr, flush=True)
         answer = _json({"error": AWAY}, 503)
         answer.headers["retry-after"] = "5"

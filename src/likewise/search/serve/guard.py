@@ -43,11 +43,11 @@ HEADERS = (
 FAILED = "the server failed at this; its terminal says where"
 
 DRAINED = 4
-"""A body that is too large is read and thrown away up to so many times the limit, so that its sender hears why."""
+"""A body that is refused is read and thrown away up to so many times the limit, so that its sender hears why."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone.
+    """Whether a host is this machine, which no other one reaches.
 
     Examples:
         >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
@@ -122,7 +122,7 @@ class Guard:
         except TimeoutError:
             await answer.refuse(Refused(503, f"this took longer than {self._limits.seconds:g} seconds", retry=5))
         except Exception:
-            # a fault of ours: its place is for whoever runs the server, not for whoever asked
+            # an error of the server: the traceback goes to its terminal, not to the client
             traceback.print_exc(file=sys.stderr)
             await answer.refuse(Refused(500, FAILED))
 
@@ -138,7 +138,7 @@ class Guard:
 
 
 class _Counted:
-    """Bodies that are being read and worked on, and their bytes; one too many is told to come back."""
+    """Counts the bodies that are read and processed, and their bytes; one too many is refused."""
 
     def __init__(self, guard: Guard, scope: Scope, headers: dict[str, str]) -> None:
         self._guard = guard
@@ -185,18 +185,27 @@ class _Body:
     async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
-            self._read += len(message.get("body", b""))
+            body, more = message.get("body", b""), message.get("more_body", False)
+            self._read += len(body)
             if self._read > self._limit:
-                await self._refuse(message.get("more_body", False))
-            self._hold(len(message.get("body", b"")))
+                await self._refuse(more)
+            try:
+                self._hold(len(body))
+            except Refused:
+                await self._drain(more)
+                raise
         return message
 
     async def _refuse(self, more: bool = True) -> None:
+        await self._drain(more)
+        raise Refused(413, f"a request must have at most {self._limit / 1e6:g} MB, but this one has more")
+
+    async def _drain(self, more: bool) -> None:
+        """Read the rest and throw it away, so that the sender reads why it is refused."""
         while more and self._read <= DRAINED * self._limit:
             message = await self._receive()
             more = message["type"] == "http.request" and message.get("more_body", False)
             self._read += len(message.get("body", b""))
-        raise Refused(413, f"a request must have at most {self._limit / 1e6:g} MB, but this one has more")
 
 
 class _Answer:

@@ -41,7 +41,7 @@ class Limits:
         seconds: for a request, from its first byte to its answer.
         decode_seconds: for decoding an image; its process is killed then.
         decode_memory: bytes that a process may take that decodes images.
-        waiting: searches that may wait; one more is told to come back.
+        waiting: searches that may wait; one more is refused.
         uploads: requests with a body that are read, decoded and embedded at the same time.
         k: neighbors that may be asked for.
         vectors: queries in one request.

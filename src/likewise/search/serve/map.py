@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.formula import one_of
+from likewise.report import lay_out as report_places
 from likewise.search.matches import Floats, Ids
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class Map:
         layout: ``"pca"`` or ``"tsne"``.
         ids: which items; all, or an even sample.
         places: ``(n, 2)`` in [0, 1]².
-        vectors: of these items, ``(n, d)``; needed for t-SNE alone.
+        vectors: of these items, ``(n, d)``; needed only for t-SNE.
         center: ``(d,)``, what is taken off a vector before it is projected.
         directions: ``(d, 2)``, with the scale to [0, 1]² in it.
         origin: ``(2,)``, of the square in projected coordinates.
@@ -61,7 +63,7 @@ class Map:
     total: int = field(default=0, kw_only=True)
 
     def place(self, queries: Floats) -> Floats:
-        """Where vectors of unit length lie, ``(m, 2)``; beside the map's edge at most a little."""
+        """Where vectors of unit length lie, ``(m, 2)``; at most a little beyond the edge of the map."""
         if not len(self.ids):
             return np.full((len(queries), 2), 0.5, np.float32)
         if self.layout == "pca":
@@ -142,7 +144,7 @@ def lay_out(ids: Ids, vectors: Floats, layout: str) -> Map:
     directions, origin = directions / wide, np.where(np.isinf(wide), 0.5, -low / wide)
     places = (points - center) @ directions + origin
     if layout == "tsne" and len(ids) > 8:
-        places = _tsne((points - center) @ _principal(points - center, 50))
+        places = report_places(torch.from_numpy(vectors), "tsne", 0)[0]
     elif layout == "tsne":
         layout = "pca"  # of so few, neighborhoods mean nothing
     narrow = [each.astype(np.float32) for each in (places, points, center, directions, origin)]
@@ -157,27 +159,12 @@ def _sample(ids: Ids) -> Ids:
     return chosen
 
 
-def _principal(centered: NDArray[np.float64], most: int = 2) -> NDArray[np.float64]:
-    """The largest principal directions, each with a fixed sign."""
-    found = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :most]
+def _principal(centered: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The two largest principal directions, each with a fixed sign."""
+    found = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :2]
     signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
     found = found * np.where(signs == 0.0, 1.0, signs)
     return np.pad(found, ((0, 0), (0, max(0, 2 - found.shape[1]))))
-
-
-def _tsne(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    try:
-        from sklearn.manifold import TSNE
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise ImportError("a t-SNE map needs scikit-learn: pip install 'likewise[report]', or use pca") from None
-    start = points[:, :2] / max(float(points[:, 0].std()), 1e-12) * 1e-4
-    with threadpool_limits(1):  # its threads wait for each other in thousands of short steps
-        tsne = TSNE(perplexity=min(30.0, (len(points) - 1) / 3.0), init=start.astype(np.float32), random_state=0)
-        places = np.asarray(tsne.fit_transform(points.astype(np.float32)), np.float64)
-    low, high = places.min(axis=0), places.max(axis=0)
-    fitted: NDArray[np.float64] = (places - low) / np.where(high - low > 1e-12, high - low, 1.0)
-    return fitted
 
 
 def _read(file: Path, state: str, ids: Ids) -> dict[str, Any] | None:

@@ -1,0 +1,61 @@
+"""Entries and inner products of pairs that are given by two indices, which broadcast."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def pair_entries(matrix: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """``matrix[rows, columns]`` for indices that broadcast; a chunk of rows and columns is cut without a scatter.
+
+    Examples:
+        >>> import torch
+        >>> matrix = torch.arange(6.0).view(2, 3)
+        >>> pair_entries(matrix, torch.tensor([[1], [0]]), torch.tensor([[0, 2]]))
+        tensor([[3., 5.],
+                [0., 2.]])
+        >>> pair_entries(matrix, torch.tensor([0, 1]), torch.tensor([1, 2]))
+        tensor([1., 5.])
+    """
+    shape = broadcast_shape(rows, columns)
+    if _is_chunk(rows, columns):
+        return matrix.index_select(0, rows.reshape(-1)).index_select(1, columns.reshape(-1)).view(shape)
+    places = (rows * matrix.shape[1] + columns).reshape(-1)
+    return matrix.reshape(-1).index_select(0, places).view(shape)
+
+
+def inner_products(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """``left[rows] · right[columns]`` for indices that broadcast; a matrix product for a chunk of rows and columns.
+
+    Examples:
+        >>> import torch
+        >>> vectors = torch.tensor([[1.0, 0.0], [3.0, 4.0]])
+        >>> inner_products(vectors, vectors, torch.tensor([[0], [1]]), torch.tensor([[0, 1]]))
+        tensor([[ 1.,  3.],
+                [ 3., 25.]])
+        >>> inner_products(vectors, vectors, torch.tensor([0]), torch.tensor([1]))
+        tensor([3.])
+    """
+    shape = broadcast_shape(rows, columns)
+    if _is_chunk(rows, columns):
+        return (left.index_select(0, rows.reshape(-1)) @ right.index_select(0, columns.reshape(-1)).T).view(shape)
+    rows, columns = rows.expand(shape).reshape(-1), columns.expand(shape).reshape(-1)
+    return (left.index_select(0, rows) * right.index_select(0, columns)).sum(dim=1).view(shape)
+
+
+def broadcast_shape(*index: Tensor) -> torch.Size:
+    """The shape to which indices broadcast.
+
+    Examples:
+        >>> import torch
+        >>> broadcast_shape(torch.zeros(2, 1), torch.zeros(1, 3))
+        torch.Size([2, 3])
+    """
+    shape: torch.Size = torch.broadcast_shapes(*(each.shape for each in index))  # type: ignore[no-untyped-call]
+    return shape
+
+
+def _is_chunk(rows: Tensor, columns: Tensor) -> bool:
+    """Whether indices are those of some rows and, along the last axis, of the same columns for all of them."""
+    return rows.shape[-1] == 1 and columns.numel() == columns.shape[-1]

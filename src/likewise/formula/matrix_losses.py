@@ -1,0 +1,122 @@
+"""Losses that are functions of the matrix and not formulas, and what they read the matrix through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from torch import Tensor
+
+from likewise.formula.batch import PairBatch
+from likewise.formula.expressions import Formula
+from likewise.formula.labels import PositiveIndex
+from likewise.formula.reductions import TermValues
+from likewise.formula.terms import Term
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True, eq=False)
+class RowChunk:
+    """Some anchors against all references: the input of a function of matrix rows.
+
+    Args:
+        batch: these anchors as a batch, with their rows of the matrix.
+        rows: which anchors of the whole batch they are.
+        masks: computes the positive and the negative pairs, ``(rows, n)`` booleans, after mining.
+        candidates: computes the columns that may be true in each row of a mask, ``(rows, k)`` ascending indices; all
+            columns where the engine may not read from the device how many there are.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.engines import map_rows
+        >>> from likewise.formula import Labels, PairBatch
+        >>> rows = map_rows(PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=torch.eye(3)))
+        >>> rows.map(lambda chunk: (chunk.candidates(chunk.masks()[0]),))
+        [tensor([[1],
+                [0],
+                [0]])]
+    """
+
+    batch: PairBatch
+    rows: slice
+    masks: Callable[[], tuple[Tensor, Tensor]]
+    candidates: Callable[[Tensor], Tensor]
+
+    @property
+    def similarities(self) -> Tensor:
+        """The rows of the matrix, ``(rows, n)``."""
+        return self.batch.similarities()
+
+
+RowStatistics: TypeAlias = Callable[[RowChunk, Tensor, Tensor], list[Tensor]]
+"""From a chunk and its positive and negative pairs to one number per row, ``(rows,)``, for each of several formulas."""
+
+
+class RowMapper(Protocol):
+    """Runs functions of matrix rows: on the whole matrix, or on chunks that are recomputed in the backward pass."""
+
+    def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
+        """Concatenate a function's tensors, which have one row per anchor, over chunks of anchors."""
+
+    def sum(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
+        """Sum a function's tensors, which have fixed shapes, over chunks of anchors."""
+
+    def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
+        """The values and units of a term on another batch, computed by the engine that the dispatcher chooses."""
+
+    def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
+        """A function that computes formulas with one number per anchor, without gradient, for the rows of a chunk.
+
+        What formulas need of the whole batch is computed here.
+        """
+
+    def positive_index(self, most: int | None = None) -> PositiveIndex | None:
+        """The positions of each anchor's positives; ``None`` if labels do not determine them or they exceed ``most``."""
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixLoss:
+    """The declaration of a loss that is a function of the matrix, and not a formula.
+
+    Args:
+        compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reads the matrix through the
+            mapper, in one phase or several, so that it also runs on chunks.
+        evaluates_formulas: whether it delegates to formulas (`RowMapper.evaluate`), which kernels can execute.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import PairLoss
+        >>> class MeanSimilarity(PairLoss):
+        ...     def declare(self):
+        ...         def mean_of_rows(S, positive, negative):
+        ...             value = S.mean(dim=1)
+        ...             return [TermValues(value, torch.ones_like(value), value != 0)]
+        ...
+        ...         return MatrixLoss.by_rows(mean_of_rows)
+        >>> MeanSimilarity()(torch.eye(2), torch.tensor([0, 1]))
+        tensor(0.5000)
+    """
+
+    compute: Callable[[PairBatch, RowMapper], list[TermValues]]
+    evaluates_formulas: bool = False
+
+    @classmethod
+    def by_rows(cls, function: Callable[[Tensor, Tensor, Tensor], list[TermValues]]) -> Self:
+        """A loss whose value for an anchor depends on that anchor's row: a function of S and the two masks."""
+        return cls(lambda _batch, rows: map_values(rows, lambda chunk: function(chunk.similarities, *chunk.masks())))
+
+
+def map_values(rows: RowMapper, function: Callable[[RowChunk], list[TermValues]]) -> list[TermValues]:
+    """Term values from a function of rows; see `RowMapper.map`."""
+    present: list[list[bool]] = []
+
+    def flat(chunk: RowChunk) -> tuple[Tensor, ...]:
+        values = function(chunk)
+        present[:] = [[field is not None for field in value] for value in values]
+        return tuple(field for value in values for field in value if field is not None)
+
+    vectors = iter(rows.map(flat))
+    return [TermValues(*(next(vectors) if there else None for there in each)) for each in present]  # type: ignore[arg-type]

@@ -1,0 +1,176 @@
+"""Precision: autocast, products in half precision, and blocks that compute in full precision."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from likewise._compat import is_transformed
+
+HALVES = (torch.bfloat16, torch.float16)
+"""The dtypes of half precision."""
+
+
+def same_half(*given: Tensor) -> torch.dtype | None:
+    """The half-precision dtype that all tensors share, or ``None``: their products then need no more digits.
+
+    Examples:
+        >>> import torch
+        >>> same_half(torch.zeros(1).half(), torch.zeros(2).half()), same_half(torch.zeros(1), torch.zeros(2).half())
+        (torch.float16, None)
+    """
+    dtype = given[0].dtype
+    return dtype if dtype in HALVES and all(each.dtype == dtype for each in given) else None
+
+
+def half_of_products(embeddings: Tensor, table: Tensor) -> torch.dtype | None:
+    """The half-precision dtype in which embeddings are multiplied with a table of parameters; ``None`` for the batch's dtype.
+
+    It is the dtype that both have.  Under autocast, bfloat16 embeddings are multiplied with a float32 table in bfloat16, as
+    `torch.nn.Linear` does it; `PairBatch.from_table` then rounds the table.
+
+    Examples:
+        >>> import torch
+        >>> half_of_products(torch.zeros(1).bfloat16(), torch.zeros(1)) is None
+        True
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+        ...     half_of_products(torch.zeros(1).bfloat16(), torch.zeros(1))
+        torch.bfloat16
+    """
+    # float16 does not have the range of a table that nothing scales
+    mixed = embeddings.dtype == torch.bfloat16 and table.dtype == torch.float32
+    return torch.bfloat16 if mixed and autocast_is_on(embeddings) else same_half(embeddings, table)
+
+
+def round_to(rows: Tensor, half: torch.dtype | None) -> Tensor:
+    """Rows of a float32 table with the values that they have in half precision, and the gradient of the rows themselves.
+
+    Args:
+        rows: parameters.
+        half: the dtype of the products, from `half_of_products`; rows that have it, and ``None``, are not rounded.
+
+    Examples:
+        >>> import torch
+        >>> round_to(torch.tensor([1.001]), torch.bfloat16), round_to(torch.tensor([1.001]), None)
+        (tensor([1.]), tensor([1.0010]))
+    """
+    if half is None or rows.dtype == half:
+        return rows
+    if is_transformed():
+        # the difference of a number and its nearest neighbor is exact, so the sum is the neighbor
+        return rows + (rows.detach().to(half).to(rows.dtype) - rows.detach())
+    rounded: Tensor = _Round.apply(rows, half)  # type: ignore[no-untyped-call]
+    return rounded
+
+
+class _Round(torch.autograd.Function):
+    """Rounding whose derivative is one; torch's would round the gradient as well."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, half: torch.dtype) -> Tensor:
+        return rows.to(half).to(rows.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
+
+
+def autocast_is_on(tensor: Tensor) -> bool:
+    """Whether autocast is on for the tensor's device; some devices do not support it.
+
+    Examples:
+        >>> import torch
+        >>> autocast_is_on(torch.zeros(1)), autocast_is_on(torch.zeros(1, device="meta"))
+        (False, False)
+    """
+    kind = tensor.device.type
+    # torch.compile traces is_autocast_available only from torch 2.12 on, and only these devices are compiled for
+    known = torch.compiler.is_compiling() or torch.amp.is_autocast_available(kind)
+    return known and not tensor.is_meta and torch.is_autocast_enabled(kind)
+
+
+def full_precision(tensor: object) -> AbstractContextManager[object]:
+    """Switch autocast off where the device supports it: losses accumulate in float32 inside any autocast block.
+
+    The backward pass of matrix products that are computed inside runs in full precision too, wherever ``backward`` is
+    called.
+
+    Examples:
+        >>> import torch
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16), full_precision(torch.zeros(1)):
+        ...     print((torch.ones(1, 1) @ torch.ones(1, 1)).dtype)
+        torch.float32
+    """
+    # switching autocast off takes longer than reading whether it is on
+    if not isinstance(tensor, Tensor) or not autocast_is_on(tensor):
+        return nullcontext()
+    # torch.compile handles the backward pass itself
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return torch.autocast(tensor.device.type, enabled=False)
+    return _FullPrecision(tensor.device.type)
+
+
+_PRODUCTS = frozenset([torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm, torch.addmm])
+
+
+_NODES = ("MmBackward", "BmmBackward", "MvBackward", "AddmmBackward")
+
+
+_VIEWS = (
+    "TBackward",
+    "TransposeBackward",
+    "UnsafeViewBackward",
+    "ViewBackward",
+    "ReshapeAliasBackward",
+    "SqueezeBackward",
+)
+
+
+class _FullPrecision(TorchFunctionMode):
+    """Autocast off, in the forward pass and in the backward pass of the matrix products computed inside."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self._device = device
+        self._off: AbstractContextManager[Any] = torch.autocast(device, enabled=False)
+
+    def __enter__(self) -> Self:
+        self._off.__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._off.__exit__(*error)
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **kwargs) if kwargs else function(*args)
+        if function in _PRODUCTS:
+            _differentiate_exactly(result, self._device)
+        return result
+
+
+def _differentiate_exactly(result: Tensor | None, device: str) -> None:
+    """Switch autocast off during the backward pass of the node that computed a product, found through its views."""
+    node = None if result is None else result.grad_fn
+    while node is not None and node.name().startswith(_VIEWS):
+        node = node.next_functions[0][0]
+    if node is None or not node.name().startswith(_NODES):
+        return
+    before: list[bool] = []
+
+    def begin(_grads: Any) -> None:
+        before.append(torch.is_autocast_enabled(device))
+        torch.set_autocast_enabled(device, False)
+
+    def end(grads: Any, _of: Any) -> None:
+        torch.set_autocast_enabled(device, before.pop())
+        for grad in grads:  # the gradients may be differentiated again
+            _differentiate_exactly(grad, device)
+
+    node.register_prehook(begin)
+    node.register_hook(end)

@@ -1,0 +1,54 @@
+"""What a training needs: checked before it makes a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from accelerate import Accelerator
+from accelerate.tracking import get_available_trackers
+
+from likewise.data import BatchLoader
+from likewise.formula import one_of
+from likewise.train.description import Data, length
+from likewise.train.groups import Group
+from likewise.train.settings import TrainConfig
+from likewise.train.step import RecordedStep
+
+
+def check_settings(settings: TrainConfig, groups: list[Group], data: Data) -> None:
+    """Raise an error if settings, parameters and data do not fit each other."""
+    if not length(data.train):
+        raise ValueError("data.train must have at least one batch, but it has none")
+    if isinstance(data.val, Iterator):
+        raise TypeError(f"data.val must be read more than once, but it is a {type(data.val).__name__}")
+    if not groups:
+        raise ValueError("model must have a parameter that learns, but neither it nor the loss has one")
+    names = [group.name for group in groups]
+    if settings.trunk_warmup and "trunk" not in names:
+        raise ValueError(f"trunk_warmup must be 0 for a model without a group 'trunk', but its groups are {names}")
+    if settings.patience is not None and (data.val is None or not settings.validate_every):
+        raise ValueError(f"patience must be None for a training without validation, but it is {settings.patience}")
+    known = ("P@1", "RP", "MAP@R", "MRR", "mAP", "R@1", "R@2", "R@4", "R@8")
+    one_of("metric", settings.metric, known)
+    available = [str(each) for each in get_available_trackers()]
+    for tracker in settings.trackers:
+        if not available:
+            raise ValueError(f"trackers must be empty where none is installed, but it is {tracker!r}")
+        one_of("each of trackers", tracker, available, "(which are installed)")
+
+
+def can_record(settings: TrainConfig, accelerator: Accelerator, data: Data) -> bool:
+    """Whether steps are recorded and replayed; an error if the settings require it and it is not possible."""
+    reason = RecordedStep.possible(
+        accelerator.device,
+        processes=accelerator.num_processes,
+        accumulate=settings.accumulate,
+        precision=settings.precision,
+        compiled=settings.compile,
+        chunk=settings.chunk,
+    )
+    if reason is None and not isinstance(data.train, BatchLoader):
+        reason = "a batch that was not finite could not be loaded again: data.train is not a BatchLoader"
+    if settings.graph and reason is not None:
+        raise ValueError(f"graph must not be True, because {reason}")
+    return settings.graph is not False and reason is None
