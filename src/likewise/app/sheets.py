@@ -28,13 +28,12 @@ def draw_dataset(data: Config, file: str | Path, *, images: int = 48, columns: i
         'glyphs.png'
     """
     import torch
-    from PIL import Image
 
     from likewise.search import Shot, draw_contact_sheet
 
     with making("--images"):
         whole_number("images", images, 1)
-    if Path(file).suffix.lower() not in Image.registered_extensions():
+    if Path(file).suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
         raise UserError(f"--sheet must be a picture such as sheet.png, but it is {file}")
     seen = read_parts(data, {"validation": 0.0, "test": 0.2}).seen  # as a training with default classes sees it
     order = torch.randperm(len(seen), generator=torch.Generator().manual_seed(seed)).tolist()
