@@ -3,7 +3,7 @@
     python -m studies.papers.reality_check --root CUB200=birds Cars196=cars --dry-run
     python -m studies.papers.reality_check --scale tiny
 
-For every loss of its tables (``recipes/reality-check/losses``) 50 settings are tried by Bayesian search, each the mean of
+For every loss of its tables (``reality-check/losses``) 50 settings are tried by Bayesian search, each the mean of
 4 contiguous folds; then the best one is trained 10 times with 4 folds.  The table of a data set has every loss separated
 and concatenated, with 95% intervals over the 10 repeats.  A call that was stopped continues.  The rows of the untrained
 network with PCA are not made.
@@ -24,15 +24,13 @@ from likewise.app.study_table import open_study
 from likewise.metrics import t_interval
 from likewise.protocols import Result
 
-ROOT = Path(__file__).parents[2]
-RECIPES = ROOT / "recipes" / "reality-check"
 DATA = {"CUB200": "cub", "Cars196": "cars", "StanfordOnlineProducts": "sop"}
 """The data sets of its tables, and the recipes of their set-ups."""
 
 METRICS = ("R@1", "RP", "MAP@R")
 """The columns of its tables; it writes P@1 for R@1."""
 
-LOSSES = tuple(sorted(file.stem for file in (RECIPES / "losses").glob("*.yaml")))
+LOSSES = tuple(name.rpartition("/")[2] for name in app.list_recipes() if name.startswith("reality-check/losses/"))
 TINY: Mapping[str, Any] = {
     "data": {"class_path": "Glyphs", "init_args": {"images_per_class": 4}},
     "transform": "glyphs",
@@ -84,7 +82,7 @@ def base_of(data: str, root: str | None, tiny: bool) -> dict[str, Any]:
         >>> base_of("CUB200", "birds", False)["data"]
         {'init_args': {'root': 'birds'}}
     """
-    recipe = {"config": str(RECIPES / f"{DATA[data]}.yaml")}
+    recipe = {"config": f"reality-check/{DATA[data]}"}
     return {**recipe, **TINY} if tiny else {**recipe, "data": {"init_args": {"root": root}}}
 
 
@@ -96,7 +94,7 @@ def configure(base: Mapping[str, Any], loss: str, scale: Scale, tiny: bool) -> d
         >>> configure(base, "arcface", SCALES["tiny"], True)["loss"]["class_path"]
         'likewise.losses.ArcFaceLoss'
     """
-    changes: dict[str, Any] = {"config": str(RECIPES / "losses" / f"{loss}.yaml")}
+    changes: dict[str, Any] = {"config": f"reality-check/losses/{loss}"}
     if tiny:
         changes["sampler"] = {"class_path": "PerClassSampler", "init_args": {"classes": 16, "per_class": 2, "steps": 4}}
     study = make_study({"schema": 2, "base": base, "methods": {loss: changes}, "protocol": scale.protocol})

@@ -9,24 +9,19 @@ import pytest
 from likewise import app
 from likewise.app.study_io import make_study
 
-ROOT = Path(__file__).parents[2]
 PLAN = app.Execution(workers=0)
-
-
-def recipe(name: str) -> str:
-    return str(ROOT / "recipes" / f"{name}.yaml")
 
 
 def test_a_base_and_a_method_take_recipes_whole():
     study = make_study(
         {
-            "base": {"config": recipe("unified-view/cub"), "data": {"init_args": {"root": "birds"}}},
-            "methods": {"arc": {"config": [recipe("reality-check/losses/arcface")], "model": {"dim": 64}}},
+            "base": {"config": "unified-view/cub", "data": {"init_args": {"root": "birds"}}},
+            "methods": {"arc": {"config": ["reality-check/losses/arcface"], "model": {"dim": 64}}},
         }
     )
     alone = app.configure(
         {"data.root": "birds", "model.dim": 64, "split.validation": 0.1},
-        files=[recipe("unified-view/cub"), recipe("reality-check/losses/arcface")],
+        files=["unified-view/cub", "reality-check/losses/arcface"],
     )
     [trial] = study.trials()
     assert {**trial.config, "out": None} == {**alone, "out": None}
@@ -38,13 +33,13 @@ def test_the_papers_set_ups_and_protocols_work_together(tmp_path: Path):
         ("reality-check/cub", "reality-check", 4),
         ("thesis/cub-resnet50", "thesis-folds", 10),
     ):
-        config = app.configure({"data.root": "birds"}, files=[recipe(name)])
+        config = app.configure({"data.root": "birds"}, files=[name])
         report = app.repeat(config, tmp_path / protocol, seeds=1, protocol=protocol, execution=PLAN)
         assert report.counts["missing"] == folds
-        study = {"base": {"config": recipe(name), "data.root": 1}, "methods": {"a": {}}, "protocol": protocol}
+        study = {"base": {"config": name, "data.root": 1}, "methods": {"a": {}}, "protocol": protocol}
         with pytest.raises(app.UserError, match=r"there is no option --data\.root"):
             make_study(study).trials()
-        study["base"] = {"config": recipe(name), "data": {"init_args": {"root": "birds"}}}
+        study["base"] = {"config": name, "data": {"init_args": {"root": "birds"}}}
         trials = make_study(study).trials()
         assert [trial.config["split"]["fold"] for trial in trials] == list(range(folds))
         assert {trial.config["model"]["trunk"] for trial in trials} == {config["model"]["trunk"]}

@@ -184,6 +184,26 @@ function QuadrupletLoss_matrix(S, pairs, h, points) {
   return found;
 }
 
+// every positive pair against every negative pair
+function QuadrupletWiseLoss_matrix(S, pairs, h) {
+  const found = begin(S), near = [], far = [];
+  pairs.forEach((side, k) => {
+    if (side === 1) near.push(S.data[k] - h.margin);
+    if (side === 2) far.push(S.data[k]);
+  });
+  const [low, high] = [ordered(near), ordered(far)];
+  pairs.forEach((side, k) => {
+    if (side === 1) {
+      const limit = S.data[k] - h.margin, first = below(high, limit, true), count = far.length - first;
+      found.total += high.sums[first] - count * limit;
+      found.units += far.length;
+      found.nonzero += count;
+      found.derivatives[k] -= count;
+    } else if (side === 2) found.derivatives[k] += below(low, S.data[k]);
+  });
+  return found;
+}
+
 // a sample sees so many of the nearest proxies, and all of its own class; their cosines are added up by class
 function ProxyGMLLoss_matrix(S, pairs, h, points) {
   const found = begin(S), { rows: m, columns: n } = S, { classes, centers } = points;

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from likewise.app.serving import find_served as find_served
     from likewise.app.serving import index_place as index_place
     from likewise.app.serving import url_of as url_of
+    from likewise.app.sheets import draw_dataset
     from likewise.app.studies import OnStart as OnStart
     from likewise.app.studies import repeat, run_study, tune
     from likewise.app.study_file import StudyFile
@@ -142,6 +143,7 @@ __all__ = [
     "collect_trainings",
     "compare",
     "configure",
+    "draw_dataset",
     "embed_folder",
     "evaluate",
     "evaluate_table",
@@ -206,6 +208,7 @@ _PLACES = {
     "search_output": "MEMBERS answer_rows answer_shots check_outputs cluster_rows cluster_shots group_rows group_shots item_row write_sheet",
     "searching": "Answer Cluster Match RERANKS SearchResult find_clusters find_duplicates search",
     "serving": "SERVER_TOKEN SERVING_MODEL Service bind_socket check_host check_server_packages choose_token find_served index_next_to index_place serve url_of",
+    "sheets": "draw_dataset",
     "studies": "OnStart repeat run_study tune",
     "study_file": "StudyFile",
     "study_io": "find_presets read_study",

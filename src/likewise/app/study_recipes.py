@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from likewise.app.configuration import Split
@@ -28,7 +27,7 @@ def apply_recipes(study: Tree, allow: Collection[str] = ()) -> Tree:
     Examples:
         >>> apply_recipes({"base": {"config": "nowhere.yaml"}})
         Traceback (most recent call last):
-        likewise.app.errors.UserError: base.config: there is no file nowhere.yaml
+        likewise.app.errors.UserError: --config: there is no file or recipe nowhere.yaml
     """
     study = dict(study)
     base, methods = study.get("base"), study.get("methods")
@@ -54,9 +53,6 @@ def _read(path: str, names: Any, allow: Collection[str]) -> Tree:
     files = [names] if isinstance(names, str) else names
     if not isinstance(files, list) or not files or not all(isinstance(name, str) for name in files):
         raise UserError(f"{path}.{RECIPE_KEY} must be a YAML file or a list of them, but it is {names!r}")
-    for name in files:
-        if not Path(name).is_file():
-            raise UserError(f"{path}.{RECIPE_KEY}: there is no file {name}")
     return overlay(read_file(name, allow) for name in files)
 
 

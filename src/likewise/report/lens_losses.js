@@ -489,6 +489,26 @@ function QuadrupletLoss_matrix(S, pairs, h, points) {
   return found;
 }
 
+// every positive pair against every negative pair
+function QuadrupletWiseLoss_matrix(S, pairs, h) {
+  const found = begin(S), near = [], far = [];
+  pairs.forEach((side, k) => {
+    if (side === 1) near.push(S.data[k] - h.margin);
+    if (side === 2) far.push(S.data[k]);
+  });
+  const [low, high] = [ordered(near), ordered(far)];
+  pairs.forEach((side, k) => {
+    if (side === 1) {
+      const limit = S.data[k] - h.margin, first = below(high, limit, true), count = far.length - first;
+      found.total += high.sums[first] - count * limit;
+      found.units += far.length;
+      found.nonzero += count;
+      found.derivatives[k] -= count;
+    } else if (side === 2) found.derivatives[k] += below(low, S.data[k]);
+  });
+  return found;
+}
+
 // a sample sees so many of the nearest proxies, and all of its own class; their cosines are added up by class
 function ProxyGMLLoss_matrix(S, pairs, h, points) {
   const found = begin(S), { rows: m, columns: n } = S, { classes, centers } = points;
@@ -3873,6 +3893,18 @@ run: lossOf({ names: ["margin1", "margin2"], alone: [], matrices: [{ between: "s
   }
   return value;
 }, averaged("nonzero", QuadrupletLoss_matrix)] }] }),
+},
+"Quadruplet-wise": {
+about: "Quadruplet-wise constraints: every positive pair is more similar than every negative pair, whosever they are.",
+cite: "Law et al. 2013",
+kind: "QuadrupletWiseLoss",
+miner: null,
+formula: "\\mathrm{mean}\\,[s_{kl}-s_{ij}+\\delta]_+",
+similarity: "cosine",
+centers: 0,
+parameters: [{"name": "margin", "help": "margin", "value": 0.1, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
+exact: true,
+run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [averaged("nonzero", QuadrupletWiseLoss_matrix)] }] }),
 },
 "Ranked list": {
 about: "Ranked list loss: positives inside a ball, negatives outside of it by a margin, the hardest weighted most.",
