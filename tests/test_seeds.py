@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from likewise.app import parse_request, read_request
+from likewise.app import find_recipe, list_recipes, parse_request, read_request
 from likewise.cli import main
 from likewise.testing import loop_over
 
@@ -40,7 +40,7 @@ COMMANDS = sorted({command for row in SEEDS for command in row.codes[4]})
 
 def exists(name: str) -> bool:
     if "/" in name:
-        return (ROOT / name).exists()
+        return find_recipe(name).exists() if name in list_recipes() else (ROOT / name).exists()
     package, _, attribute = name.rpartition(".")
     return hasattr(importlib.import_module(f"likewise.{package}"), attribute)
 
