@@ -15,7 +15,7 @@ def list_recipes() -> dict[str, str]:
 
     Examples:
         >>> list_recipes()["glyphs"]
-        'Glyphs: ...'
+        'Printed characters ...'
     """
     found = {}
     for file in sorted(FOLDER.rglob("*.yaml")):
