@@ -171,12 +171,14 @@ def _read_examples(
     options: ImageOptions,
     allow: Collection[str],
 ) -> _Examples:
+    if transform is not None and examples is None:
+        raise UserError("--transform must be given with --examples: the examples of a run or an index have their own")
     if str(source).startswith("postgresql:") or (Path(source).is_dir() and is_index(Path(source))):
         if examples is not None:
             raise UserError("--examples must not be given with an index, whose items are the examples")
         found = _read_index(source)
     elif examples is None:
-        found = _read_run(source, transform, allow)
+        found = _read_run(source, allow)
     else:
         encoder, images = resolve_model(source, transform).load(), find_images(examples, options)
         labels = np.array(images.labels if images.labels is not None else [], np.int64)
@@ -205,11 +207,11 @@ def _read_index(source: str | Path) -> _Examples:
     return _Examples(encoder, vectors, [labels[row] for row in rows], [paths[row] for row in rows])
 
 
-def _read_run(source: str | Path, transform: str | None, allow: Collection[str]) -> _Examples:
+def _read_run(source: str | Path, allow: Collection[str]) -> _Examples:
     """The training images of a run."""
     from likewise.app.training import evaluation_config_of  # a parser, which trials do without
 
-    found = resolve_model(source, transform)
+    found = resolve_model(source, None)
     if not Path(source).is_dir():
         raise UserError(f"--examples must be given with {source}: labeled images that vote")
     assert found.file is not None

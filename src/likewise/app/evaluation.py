@@ -18,7 +18,7 @@ from likewise.data import ImageCache
 from likewise.formula import whole_number
 from likewise.metrics import Interval
 from likewise.report import Compared, Part, Scores, measure_part, write_report
-from likewise.train import Run, embed
+from likewise.train import Run, check_ks, embed
 from likewise.trunks import Embedder
 
 LAST = "model"
@@ -86,7 +86,8 @@ def parts_of(
     if test is not None and sealed is None:
         raise UserError(f"{run.folder} has no test part: nothing was sealed when it was trained")
     _, val = store.split(parts)
-    recalls = recall_ks(config if ks is None else {"train": {"ks": ks}})
+    with making("--ks"):
+        recalls = recall_ks(config) if ks is None else check_ks(ks)
     made = [] if val is None else [_embed_part("validation", embedder, store.place(val), store)]
     if test is not None and sealed is not None:
         name = file.stem if file.parent == run.folder else str(file)
@@ -172,7 +173,8 @@ def evaluate(
     config, file = evaluation_config_of(run, allow), model_file(run, model)
     opening = None if test is None else Opening(test)
     machine = this_machine() if machine is None else machine
-    clusterings = whole_number("clusterings", clusterings, 0)
+    with making("--clusters"):
+        whole_number("clusterings", clusterings, 0)
     parts = parts_of(run, config, machine, model=model, test=opening, ks=ks, clusterings=clusterings)
     if not parts:
         raise UserError(f"{run.folder} has no validation part to measure on; --test opens the test set")
@@ -215,7 +217,9 @@ def report(
     run = run if isinstance(run, Run) else open_run(Path(run))
     config = evaluation_config_of(run, allow)
     machine = this_machine() if machine is None else machine
-    parts = parts_of(run, config, machine, test=None, ks=ks, clusterings=whole_number("clusterings", clusterings, 0))
+    with making("--clusters"):
+        whole_number("clusterings", clusterings, 0)
+    parts = parts_of(run, config, machine, test=None, ks=ks, clusterings=clusterings)
     return write(run, parts, out)
 
 

@@ -26,6 +26,8 @@ def recall_ks(config: Config) -> tuple[int, ...]:
     if ks is None:
         data = config.get("data") or {}
         ks = getattr(import_class(data["class_path"]), "recall_at", RECALLS) if "class_path" in data else RECALLS
+        chosen = re.fullmatch(r"R@([1-9]\d*)", str((config.get("train") or {}).get("metric")))
+        ks = sorted({*ks, int(chosen[1])}) if chosen else ks
     with making("--train"):
         return check_ks(ks)
 

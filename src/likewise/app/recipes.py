@@ -34,7 +34,7 @@ def find_recipe(name: str | Path) -> Path:
         Traceback (most recent call last):
         likewise.app.errors.UserError: --config: there is no file or recipe thesis/cub-resnet; did you mean thesis/cub-resnet50?
     """
-    if Path(name).exists():
+    if Path(name).is_file():
         return Path(name)
     recipes = list_recipes()
     if str(name) in recipes:

@@ -33,6 +33,8 @@ def draw_dataset(data: Config, file: str | Path, *, images: int = 48, columns: i
 
     with making("--images"):
         whole_number("images", images, 1)
+    with making("--columns"):
+        whole_number("columns", columns, 1)
     if Path(file).suffix.lower() not in (".png", ".jpg", ".jpeg", ".webp"):
         raise UserError(f"--sheet must be a picture such as sheet.png, but it is {file}")
     seen = read_parts(data, {"validation": 0.0, "test": 0.2}).seen  # as a training with default classes sees it
@@ -43,7 +45,7 @@ def draw_dataset(data: Config, file: str | Path, *, images: int = 48, columns: i
     chosen = list(dict.fromkeys([*first.values(), *order]))[:images]
     shots = [Shot(seen.image(index).convert("RGB"), seen.class_names[int(seen.labels[index])]) for index in chosen]
     rows = [shots[start : start + columns] for start in range(0, len(shots), columns)]
-    with making("--columns"):
+    with making("--sheet"):
         sheet = draw_contact_sheet(rows, heading=seen.name, detail=str(seen), columns=columns)
     with writing(Path(file)):
         sheet.save(file)

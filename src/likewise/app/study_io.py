@@ -42,19 +42,20 @@ def read_study(source: str | os.PathLike[str], *, allow: Collection[str] = ()) -
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{file} must be a study in YAML, but it is not: {sentence(error)}") from error
     try:
-        return make_study(tree, name=file.stem, allow=allow)
+        return make_study(tree, name=file.stem, allow=allow, folder=file.parent)
     except UserError as error:
         separator = " " if str(error).startswith("must have keys") else ": "
         raise UserError(f"{file}{separator}{error}") from error
 
 
-def make_study(tree: Any, *, name: str = "study", allow: Collection[str] = ()) -> StudyFile:
+def make_study(tree: Any, *, name: str = "study", allow: Collection[str] = (), folder: Path = Path()) -> StudyFile:
     """A study from the content of a study file, of any schema.
 
     Args:
         tree: a dict with the keys of `StudyFile`; ``config`` in its base and methods names recipes.
         name: the name of the study if it has none.
         allow: packages, modules and classes that it and its recipes may name besides the listed ones.
+        folder: where relative names of recipes begin.
 
     Examples:
         >>> study = make_study(
@@ -69,7 +70,7 @@ def make_study(tree: Any, *, name: str = "study", allow: Collection[str] = ()) -
         if key not in (*KEYS, "schema"):
             raise UserError(f"there is no key {key} in a study{nearest(str(key), KEYS)}")
     try:
-        arguments = {"name": name, "methods": {}, **apply_recipes(_upgrade_study(dict(tree)), allow)}
+        arguments = {"name": name, "methods": {}, **apply_recipes(_upgrade_study(dict(tree)), allow, folder)}
     except ValueError as error:
         raise UserError(str(error)) from error
     return StudyFile(**arguments, allow=tuple(allow))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from likewise.app.configuration import Split
@@ -14,7 +15,7 @@ RECIPE_KEY = "config"
 """Names configuration files in the base and in the methods of a study, as ``--config`` does on a command line."""
 
 
-def apply_recipes(study: Tree, allow: Collection[str] = ()) -> Tree:
+def apply_recipes(study: Tree, allow: Collection[str] = (), folder: Path = Path()) -> Tree:
     """A study with the content of the files that its base and its methods name, under what else they say.
 
     The protocol of the study replaces the split of a recipe in the base; a study without a protocol has the one that
@@ -23,6 +24,7 @@ def apply_recipes(study: Tree, allow: Collection[str] = ()) -> Tree:
     Args:
         study: the content of a study file in the present schema.
         allow: packages, modules and classes that the files may name besides the listed ones.
+        folder: where the study's file is: relative names of files begin there.
 
     Examples:
         >>> apply_recipes({"base": {"config": "nowhere.yaml"}})
@@ -32,12 +34,14 @@ def apply_recipes(study: Tree, allow: Collection[str] = ()) -> Tree:
     study = dict(study)
     base, methods = study.get("base"), study.get("methods")
     if isinstance(base, Mapping) and RECIPE_KEY in base:
-        recipe = _read("base", base[RECIPE_KEY], allow)
+        recipe = _read("base", base[RECIPE_KEY], allow, folder)
         study.setdefault("protocol", protocol_of(recipe.get("split")))
         study["base"] = overlay([leave_to_protocol(recipe), with_paths(_others(base), allow=allow)])
     if isinstance(methods, Mapping):
         study["methods"] = {
-            name: overlay([_read(f"methods.{name}", part[RECIPE_KEY], allow), with_paths(_others(part), allow=allow)])
+            name: overlay(
+                [_read(f"methods.{name}", part[RECIPE_KEY], allow, folder), with_paths(_others(part), allow=allow)]
+            )
             if isinstance(part, Mapping) and RECIPE_KEY in part
             else part
             for name, part in methods.items()
@@ -49,11 +53,12 @@ def _others(part: Mapping[str, Any]) -> Tree:
     return {key: value for key, value in part.items() if key != RECIPE_KEY}
 
 
-def _read(path: str, names: Any, allow: Collection[str]) -> Tree:
+def _read(path: str, names: Any, allow: Collection[str], folder: Path) -> Tree:
     files = [names] if isinstance(names, str) else names
     if not isinstance(files, list) or not files or not all(isinstance(name, str) for name in files):
         raise UserError(f"{path}.{RECIPE_KEY} must be a YAML file or a list of them, but it is {names!r}")
-    return overlay(read_file(name, allow) for name in files)
+    places = [folder / name if (folder / name).is_file() else name for name in files]
+    return overlay(read_file(place, allow) for place in places)
 
 
 def protocol_of(split: Mapping[str, Any] | None) -> str | Tree:

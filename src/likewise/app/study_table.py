@@ -22,7 +22,7 @@ def open_study(folder: Path) -> Study:
         >>> open_study(Path(tempfile.mkdtemp())).counts()["missing"]
         0
     """
-    study = open_table(folder / STUDY_DATABASE)
+    study = _open_folder(folder)
     if _shards(folder):
         with suppress(RuntimeError), study.driving():
             _merge_shards(folder, study)
@@ -39,7 +39,7 @@ def drive_study(folder: Path) -> Iterator[Study]:
         ...     study.counts()["done"]
         0
     """
-    study = open_table(folder / STUDY_DATABASE)
+    study = _open_folder(folder)
     with hold_table(study):
         _merge_shards(folder, study)
         yield study
@@ -57,6 +57,7 @@ def view_study(folder: Path) -> Iterator[Study]:
     """
     with TemporaryDirectory() as scratch:
         copied = Path(scratch) / STUDY_DATABASE
+        _refuse_older(folder)
         if (folder / STUDY_DATABASE).exists():
             study = open_table(folder / STUDY_DATABASE).copy(copied)
         else:
@@ -77,6 +78,16 @@ def open_table(file: Path) -> Study:
         return Study(file)
     except (OSError, ValueError) as error:
         raise UserError(sentence(error)) from error
+
+
+def _open_folder(folder: Path) -> Study:
+    _refuse_older(folder)
+    return open_table(folder / STUDY_DATABASE)
+
+
+def _refuse_older(folder: Path) -> None:
+    if not (folder / STUDY_DATABASE).exists() and (folder / "board" / "trials.jsonl").exists():
+        raise UserError(f"{folder} is a study of an earlier version, which is not read: give another --out")
 
 
 def _shards(folder: Path) -> list[Path]:

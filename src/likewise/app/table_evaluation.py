@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from likewise.app.calibration import embed_images
-from likewise.app.errors import making
+from likewise.app.errors import UserError, making
 from likewise.app.evaluation import scores
 from likewise.app.images import ImageList
 from likewise.app.models import resolve_model
+from likewise.app.runs import open_run
 from likewise.data import Broken, ImageTable
 from likewise.formula import whole_number
 from likewise.metrics import Interval
@@ -53,6 +54,8 @@ def evaluate_table(
 ) -> TableEvaluation:
     """Measure a model on the images of a table; no run is needed, and nothing is recorded.
 
+    The table that a run was trained on is refused where that would show its sealed test part.
+
     With a column ``role`` queries are searched for in the gallery; with a column ``camera`` a query does not meet images
     of its class by its own camera, as in re-identification, and R@k is what that field calls rank k.
 
@@ -75,6 +78,7 @@ def evaluate_table(
         likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, ...
     """
     source = resolve_model(model, transform)
+    _refuse_sealed(Path(model), Path(table), split)
     with making("--ks"):
         ks = check_ks(ks)
     with making("--table"):
@@ -95,3 +99,13 @@ def evaluate_table(
             clusterings=whole_number("clusterings", clusterings, 0),
         )
     return TableEvaluation(part, scores(part), broken)
+
+
+def _refuse_sealed(model: Path, table: Path, split: str | None) -> None:
+    """Refuse the rows that a run keeps for its test: measured here, they would leave no record."""
+    if not model.is_dir():
+        return
+    data = (open_run(model).description.get("config") or {}).get("data") or {}
+    own = (data.get("init_args") or {}).get("path")
+    if own is not None and Path(own).resolve() == table.resolve() and split in (None, "test"):
+        raise UserError(f"{table} holds the sealed test part of {model}: `likewise evaluate {model} --test` opens it")

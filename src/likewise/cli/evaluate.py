@@ -48,6 +48,9 @@ def run(words: Sequence[str]) -> int:
         options.error("--why is for --test: it says why the test set is opened")
     if given.table is not None:
         return _evaluate_table(options, given)
+    for name in ("split", "root", "path_column", "label_column", "camera_column", "transform"):
+        if getattr(given, name) != options.get_default(name):
+            options.error(f"--{name.replace('_', '-')} is for --table")
     begun = open_run(given.run)
     if not begun.finished:
         note("this training has not ended")

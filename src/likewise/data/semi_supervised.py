@@ -64,6 +64,8 @@ class SemiSupervisedSampler(MiningSampler):
         self.classes, self.per_class = whole_number("classes", classes, 1), whole_number("per_class", per_class, 1)
         self.labeled, self.clusters = float(labeled), clusters
         wanted = classes // 2 if labeled_classes is None else whole_number("labeled_classes", labeled_classes, 0)
+        if wanted > classes:
+            raise ValueError(f"labeled_classes must be at most {classes}, the classes, but it is {wanted}")
         settings: dict[str, int | str] = {
             "classes": self.classes,
             "per_class": self.per_class,
@@ -89,6 +91,7 @@ class SemiSupervisedSampler(MiningSampler):
         there = len(np.unique(self.labels[self._known]))
         self._wanted = 0 if not there else min(wanted, there) if unlabeled else classes
         enough_classes(self._wanted, there, "with a label")
+        enough_classes(classes, there + (unlabeled if clusters is None else clusters), "with those that are made")
 
     def _draw_labeled(self) -> Array:
         """Which images have a label: the first of a random order that depends on the seed and the share only."""

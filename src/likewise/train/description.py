@@ -87,8 +87,10 @@ FREE = (
     "config.data.init_args.root",
     "config.model.weights",
     "config.train.checkpoint_minutes",
+    "config.train.ks",
     "config.train.trackers",
     "train.checkpoint_minutes",
+    "train.ks",
     "train.trackers",
 )
 """What may differ: paths, because data have a fingerprint of their contents, and what does not change the numbers."""

@@ -402,7 +402,8 @@ class _Training:
             if hasattr(self.data.val, "set_epoch"):
                 self.data.val.set_epoch(0)  # the same images each time
             embedded = embed(self.evaluated, self.data.val, precision=self.settings.precision)
-            scores = evaluate(embedded, ks=self.settings.ks or RECALLS)
+            cameras = getattr(getattr(self.data.val, "images", None), "cameras", None)
+            scores = evaluate(embedded, ks=self.settings.ks or RECALLS, cameras=cameras)
             better = progress.best is None or scores[self.settings.metric] > progress.best
             better &= self.keep_start or progress.step > 0
             if better:

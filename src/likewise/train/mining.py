@@ -62,10 +62,12 @@ class Mining:
             raise ValueError(
                 f"data.in_order must be given for a {type(self.sampler).__name__}, which mines, but it is None"
             )
-        if settings.mine_steps is not None and not hasattr(data.train, "load_state_dict"):
+        name = "mine_every" if settings.mine_steps is None else "mine_steps"
+        every = settings.mine_steps or (settings.mine_every or 1)
+        if (name == "mine_steps" or every > 1) and not hasattr(data.train, "load_state_dict"):
             raise ValueError(
-                "mine_steps must be None for a loader that cannot continue in the middle of an epoch, "
-                f"such as a {type(data.train).__name__}, but it is {settings.mine_steps}"
+                f"{name} must be None for a loader whose state cannot be stored, such as a {type(data.train).__name__}, "
+                f"but it is {every}"
             )
         epoch = -(-length(data.train) // settings.accumulate)
         self.every = settings.mine_steps or epoch * (settings.mine_every or 1)

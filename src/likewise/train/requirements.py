@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from accelerate import Accelerator
 from accelerate.tracking import get_available_trackers
+from torch.utils.data import DataLoader
 
 from likewise.data import BatchLoader
 from likewise.formula import one_of
@@ -22,6 +23,12 @@ def check_settings(settings: TrainConfig, groups: list[Group], data: Data) -> No
         raise ValueError("data.train must have at least one batch, but it has none")
     if isinstance(data.val, Iterator):
         raise TypeError(f"data.val must be read more than once, but it is a {type(data.val).__name__}")
+    sampler = getattr(data.train, "batch_sampler", None) or getattr(data.train, "sampler", None)
+    if hasattr(sampler, "targets") and isinstance(data.train, DataLoader):
+        raise ValueError(
+            f"data.train must take its labels from the targets of a {type(sampler).__name__}, as a BatchLoader does, "
+            f"but it is a {type(data.train).__name__}"
+        )
     if not groups:
         raise ValueError("model must have a parameter that learns, but neither it nor the loss has one")
     names = [group.name for group in groups]

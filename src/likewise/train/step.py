@@ -199,7 +199,9 @@ class Step:
         """Update the parameters."""
         if self.clip_value is not None:
             self.accelerator.clip_grad_value_(self.parameters, self.clip_value)
-        if self.clip is not None:
+            if self.clip is not None:
+                nn.utils.clip_grad_norm_(self.parameters, self.clip)  # the line above has unscaled the gradients
+        elif self.clip is not None:
             self.accelerator.clip_grad_norm_(self.parameters, self.clip)
         self.optimizer.step()
         if self.average is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.metadata import version
 
 import torch
 from torch import Tensor
@@ -105,6 +106,10 @@ def sentence_encoder(name: str) -> object:
         raise ImportError(
             f"the encoder {name} needs the package sentence-transformers, which does not import here: {reason}"
         ) from failure
+    if int(version("sentence-transformers").partition(".")[0]) < 6:
+        raise ImportError(
+            f"the encoder {name} needs sentence-transformers 6 or newer: earlier ones run code from a model's folder"
+        )
     model: object = SentenceTransformer(name, device="cpu", trust_remote_code=False)
     return model
 
