@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 import yaml
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from likewise.app.configuration import check
@@ -106,6 +108,31 @@ def test_stopped_and_resumed_it_ends_with_the_same_numbers(
     assert main(["train", "--resume", "run"]) == 0
     assert capsys.readouterr().out == "run has ended already: finished, 2 of 2 epochs.\n"
     sys.modules.pop("interrupting")
+
+
+def test_a_full_disk_is_one_sentence(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=3_000_000))
+        assert main([*TRAIN, "--out", "run"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "run: models and checkpoints need 13 MB, but 3 MB are free: make room, or choose a folder on another disk\n"
+    )
+    assert not Path("run").exists()
+
+    def fill(*_: object, **__: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("likewise.train.checkpoint.save_file", fill)
+        assert main([*TRAIN, "--out", "run"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "likewise: run/last.safetensors cannot be written: No space left on device; there is no checkpoint yet. "
+        "Make room, then: likewise train --resume run\n"
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("os.access", lambda place, mode: False)
+        assert main([*TRAIN, "--out", "locked/run"]) == 2
+    assert f"but {here} may not be written by this user\n" in capsys.readouterr().err
 
 
 def test_a_folder_that_holds_a_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]):

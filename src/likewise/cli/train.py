@@ -31,6 +31,7 @@ from likewise.app import (
     this_machine,
     train,
 )
+from likewise.cli.app import NO_ROOM
 from likewise.cli.arguments import QUIET, QUIET_HELP
 from likewise.cli.helping import help_of
 from likewise.cli.screen import bold, columns
@@ -150,9 +151,12 @@ def _watch(start: Callable[[Callable[[Pieces, str], None]], Run], allow: Sequenc
         if not folders:
             raise
         if machine.main:
-            again = shlex.join(["likewise", "train", "--resume", folders[0], *allow_flags(allow)])
-            print(f"stopped; go on with: {again}", file=sys.stderr)
+            print(f"stopped; go on with: {_resume_command(folders[0], allow)}", file=sys.stderr)
         return 130
+    except OSError as error:
+        if error.errno not in NO_ROOM or not folders or not Path(folders[0], "run.yaml").exists():
+            raise
+        raise UserError(_describe_unwritten(error, folders[0], allow)) from error
     except (NotFinite, Collapsed) as end:
         if machine.main:
             print(f"stopped: {sentence(end)}", file=sys.stderr)
@@ -160,6 +164,17 @@ def _watch(start: Callable[[Callable[[Pieces, str], None]], Run], allow: Sequenc
     if machine.main:
         _conclude(finished)
     return 0
+
+
+def _resume_command(folder: str, allow: Sequence[str]) -> str:
+    return shlex.join(["likewise", "train", "--resume", folder, *allow_flags(allow)])
+
+
+def _describe_unwritten(error: OSError, folder: str, allow: Sequence[str]) -> str:
+    """What could not be written in the middle of a training, what stays, and how to go on."""
+    step = open_run(Path(folder)).checkpoint_step
+    stays = "there is no checkpoint yet" if step is None else f"the checkpoint of step {step:,} stays"
+    return f"{error.filename} cannot be written: {error.strerror}; {stays}. Make room, then: {_resume_command(folder, allow)}"
 
 
 def _announce(pieces: Pieces, folder: str) -> None:
