@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from likewise._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from likewise.app.build import Machine as Machine
     from likewise.app.build import Pieces as Pieces
     from likewise.app.build import this_machine as this_machine
     from likewise.app.calibration import RATES as RATES
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from likewise.app.execution import Execution
     from likewise.app.execution import Watch as Watch
     from likewise.app.exporting import export
+    from likewise.app.guessing import guess_data as guess_data
+    from likewise.app.guessing import write_starter as write_starter
     from likewise.app.images import is_image_source as is_image_source
     from likewise.app.index_places import check_store as check_store
     from likewise.app.index_places import open_index, store_index
@@ -170,7 +173,7 @@ __all__ = [
 ]
 
 _PLACES = {
-    "build": "Pieces this_machine",
+    "build": "Machine Pieces this_machine",
     "calibration": "CalibratedModel RATES Verification calibrate verify",
     "comparisons": "ComparisonReport collect_trainings compare leaderboard",
     "conditions": "read_conditions",
@@ -184,6 +187,7 @@ _PLACES = {
     "execute": "execute_pack",
     "execution": "Execution Watch",
     "exporting": "export",
+    "guessing": "guess_data write_starter",
     "images": "is_image_source",
     "index_places": "check_store open_index store_index",
     "indexing": "IndexResult UnreadableImagesError index_folder index_vectors merge_indexes update_index",
