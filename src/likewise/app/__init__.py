@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from likewise.app.calibration import RATES as RATES
     from likewise.app.calibration import CalibratedModel, Verification, calibrate, verify
     from likewise.app.comparisons import ComparisonReport, collect_trainings, compare, leaderboard
+    from likewise.app.comparisons import leaderboards_by_setting as leaderboards_by_setting
     from likewise.app.conditions import read_conditions
     from likewise.app.configuration import add_group as add_group
     from likewise.app.configuration import add_settings as add_settings
@@ -175,7 +176,7 @@ __all__ = [
 _PLACES = {
     "build": "Machine Pieces this_machine",
     "calibration": "CalibratedModel RATES Verification calibrate verify",
-    "comparisons": "ComparisonReport collect_trainings compare leaderboard",
+    "comparisons": "ComparisonReport collect_trainings compare leaderboard leaderboards_by_setting",
     "conditions": "read_conditions",
     "configuration": "add_group add_settings configure dump_configuration parse_request",
     "defaults": "cache_folder",
