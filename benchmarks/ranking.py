@@ -3,6 +3,8 @@
     python -m benchmarks.ranking                      two cores: B = 4,096, 128-d
     python -m benchmarks.ranking --device cuda        a GPU: B = 16,384, 512-d
     python -m benchmarks.ranking --sizes 512          a smaller batch
+    OMP_WAIT_POLICY=PASSIVE python -m benchmarks.ranking --threads 2
+                                                      where other programs use the cores: threads that wait do not spin
 
 Labels are four per class; the hierarchical losses have three levels, 4, 32 and 256 samples per group.  Each row runs in a
 new process, so that its peak of memory is that row's: the most memory in use beyond that in use before the first

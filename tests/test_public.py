@@ -6,6 +6,7 @@ import doctest
 import importlib
 import importlib.resources
 import inspect
+import re
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,10 @@ def exports() -> list[Any]:
     return found
 
 
-def _isort_key(name: str) -> tuple[int, str]:
-    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+def _isort_key(name: str) -> tuple[int, list[str | int]]:
+    """As ruff sorts: constants, classes, others; numbers inside a name by their value."""
+    parts: list[str | int] = [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), parts
 
 
 EXPORTS = exports()

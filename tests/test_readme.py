@@ -64,7 +64,6 @@ def photographs(folder: Path) -> None:
 def test_the_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """In this process, which has imported torch; the demonstration below is a process of its own."""
     photographs(tmp_path / "photos")
-    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     shutil.copy(tmp_path / "photos" / "class 3" / "0.jpg", tmp_path / "query.jpg")
     typed = [words for words in TYPED if words[0] == "likewise"]
     assert len(typed) >= 8

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from likewise.app.build import Machine, make_loss, make_model, make_sampler
 from likewise.app.configuration import parse_request as configure_request
 from likewise.app.layers import read_request
+from likewise.app.recipes import find_recipe, list_recipes
+from likewise.cli import main
 from likewise.data import TRANSFORMS, ImageDataset
 from likewise.losses import CrossBatchMemory, MultiSimilarityLoss, ProxyLoss
 from likewise.miners import MultiSimilarityMiner
@@ -25,8 +27,8 @@ from likewise.train import OptimizerConfig, ScheduleConfig, TrainConfig, paramet
 from likewise.trunks import TRUNKS
 
 ROOT = Path(__file__).parents[1]
-FILES = sorted((ROOT / "recipes").rglob("*.yaml"))
-NAMES = [path.relative_to(ROOT / "recipes").with_suffix("").as_posix() for path in FILES]
+NAMES = list(list_recipes())
+FILES = [find_recipe(name) for name in NAMES]
 LOSSES = [name for name in NAMES if "/losses/" in name]
 SETUPS = [name for name in NAMES if name not in LOSSES]
 PAGE = (ROOT / "docs" / "recipes.md").read_text()
@@ -95,13 +97,9 @@ def configure(words: list[str]) -> dict[str, Any]:
     return configure_request(read_request(words))
 
 
-def file(name: str) -> str:
-    return str(ROOT / "recipes" / f"{name}.yaml")
-
-
 @cache
 def configured(*names: str) -> dict[str, Any]:
-    words = [word for name in names for word in ("--config", file(name))]
+    words = [word for name in names for word in ("--config", name)]
     needs_root = not names[0].startswith("glyphs")
     return configure([*words, *(["--data.root", "somewhere"] if needs_root else [])])
 
@@ -140,7 +138,7 @@ PAIRS = [(setup, loss) for setup in MEETING for loss in losses_of(setup)]
 
 @loop_over("name", NAMES)
 def test_it_begins_with_where_it_is_from(name: str):
-    first, *rest = Path(file(name)).read_text().splitlines()
+    first, *rest = find_recipe(name).read_text().splitlines()
     source = {
         "thesis": "# The thesis: ",
         "reality-check": "# The reality check: ",
@@ -156,7 +154,7 @@ def test_it_begins_with_where_it_is_from(name: str):
 @loop_over("name", SETUPS)
 def test_a_setup_is_complete_and_builds(name: str):
     config = configured(name)
-    said = yaml.safe_load(Path(file(name)).read_text())
+    said = yaml.safe_load(find_recipe(name).read_text())
     assert set(said) >= {
         "data",
         "split",
@@ -185,7 +183,7 @@ def test_a_loss_goes_with_its_setups(setup: str, loss: str):
     """The file decides all of the loss, its batch is the set-up's, and it has a finite value and a gradient."""
     config = configured(setup, loss)
     _, made, sampler = built(config)
-    said = yaml.safe_load(Path(file(loss)).read_text())
+    said = yaml.safe_load(find_recipe(loss).read_text())
     assert config["loss"]["class_path"] == f"likewise.losses.{said['loss']['class_path']}"
     assert agrees(config["loss"]["init_args"], said["loss"]["init_args"])
     assert sampler.batch_size == built(configured(setup))[2].batch_size
@@ -224,7 +222,7 @@ def test_setups_of_a_paper_differ_in_nothing_else(paper: str):
     }[paper]
 
     def rest(name: str) -> dict[str, Any]:
-        said = yaml.safe_load(Path(file(name)).read_text())
+        said = yaml.safe_load(find_recipe(name).read_text())
         for key, inside in may_differ.items():
             said[key] = None if inside is None else {k: v for k, v in said[key].items() if k not in inside}
         return said
@@ -274,7 +272,7 @@ def test_the_thesis_tables_4_and_5(name: str, batch: str):
 @loop_over("name", sorted(BALANCED))
 def test_two_batches_are_the_only_difference(name: str):
     small, large = (
-        yaml.safe_load(Path(file(f"thesis/losses/{name}-{batch}")).read_text()) for batch in ("20x5", "36x5")
+        yaml.safe_load(find_recipe(f"thesis/losses/{name}-{batch}").read_text()) for batch in ("20x5", "36x5")
     )
     assert small.pop("sampler") != large.pop("sampler")
     assert small == large
@@ -401,23 +399,23 @@ def test_valid_triplet_mining_alone_weighs_all_its_pairs_alike():
 
 
 def test_a_loss_by_its_name_keeps_nothing_of_the_one_before():
-    words = ["--config", file("reality-check/cub"), "--data.root", "somewhere", "--loss", "TripletLoss"]
+    words = ["--config", "reality-check/cub", "--data.root", "somewhere", "--loss", "TripletLoss"]
     said = configure(words)["loss"]["init_args"]
     assert (said["margin"], said["similarity"], said["miner"]) == (0.1, "cosine", None)
-    words = ["--config", file("thesis/cub-resnet50"), "--data.root", "somewhere", "--loss", "ArcFaceLoss"]
+    words = ["--config", "thesis/cub-resnet50", "--data.root", "somewhere", "--loss", "ArcFaceLoss"]
     config = configure(words)
     assert (config["loss"]["init_args"]["margin"], config["loss"]["init_args"]["scale"]) == (28.6, 64.0)
     assert rates(config)["proxies"] == 0.0001  # the loss's own suggestion, which is table 4's
 
 
 def test_cub128_has_one_rate_for_whatever_a_loss_learns():
-    words = ["--config", file("cub128"), "--data.root", "somewhere", "--loss"]
+    words = ["--config", "cub128", "--data.root", "somewhere", "--loss"]
     assert rates(configure([*words, "ArcFaceLoss"]))["proxies"] == 0.01
     assert rates(configure([*words, "ContrastiveLoss"])) == {"trunk": 0.0001, "head": 0.0001}
 
 
 def test_a_memory_can_be_put_around_a_recipe():
-    words = ["--config", file("unified-view/cub"), "--data.root", "somewhere", "--memory.size", "256"]
+    words = ["--config", "unified-view/cub", "--data.root", "somewhere", "--memory.size", "256"]
     assert isinstance(built(configure(words))[1], CrossBatchMemory)
 
 
@@ -429,15 +427,24 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_commands_that_are_shown_are_understood(command: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(ROOT)
+def test_commands_that_are_shown_are_understood(command: str):
     _, _, *words = shlex.split(command)
-    named = next(word for word in words if word.endswith(".yaml"))
-    assert configure(words)["transform"] == yaml.safe_load(Path(named).read_text())["transform"]
+    named = words[words.index("--config") + 1]
+    assert configure(words)["transform"] == yaml.safe_load(find_recipe(named).read_text())["transform"]
 
 
 @loop_over("name", NAMES)
 def test_the_page_names_every_recipe(name: str):
-    assert re.search(rf"[`/]{re.escape(name.rpartition('/')[2])}(\.yaml)?`", PAGE)
+    assert re.search(rf"[`/]{re.escape(name.rpartition('/')[2])}`", PAGE)
     if name in SETUPS:
-        assert f"`{name}.yaml`" in PAGE
+        assert f"`{name}`" in PAGE
+
+
+def test_the_command_lists_them_and_prints_one(capsys: pytest.CaptureFixture[str]):
+    assert main(["recipes"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"  {name} " in listed for name in NAMES)
+    assert main(["recipes", "glyphs"]) == 0
+    assert capsys.readouterr().out == find_recipe("glyphs").read_text()
+    assert main(["train", "--config", "thesis/cub-resnet"]) == 2
+    assert "there is no file or recipe thesis/cub-resnet; did you mean thesis/cub-resnet50?" in capsys.readouterr().err

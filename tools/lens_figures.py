@@ -23,7 +23,16 @@ from torch import Tensor
 
 from likewise.analysis.catalog import Entry, catalog
 from likewise.analysis.curves import GRID, sensitivities, weight_curves
-from likewise.analysis.figures import draw_curves, draw_mining, draw_sensitivity
+from likewise.analysis.figures import (
+    GRAY,
+    PULL,
+    PUSH,
+    as_bytes,
+    draw_curves,
+    draw_mining,
+    draw_sensitivity,
+    use_style,
+)
 from likewise.analysis.forces import forces, roll
 from likewise.analysis.motion import animate, draw_forces
 from likewise.analysis.signs import NegativeWeight, negative_weights
@@ -31,7 +40,16 @@ from likewise.analysis.similarity_table import as_markdown, similarity_table
 from likewise.analysis.weights import pair_weights
 from likewise.data import Glyphs
 from likewise.formula import SquaredEuclidean
-from likewise.losses import CircleLoss, DirectionRegularized, ProxyLoss, RAWLoss, TripletLoss
+from likewise.losses import (
+    CircleLoss,
+    DirectionRegularized,
+    HAPLoss,
+    NDCGLoss,
+    ProxyLoss,
+    RAWLoss,
+    SmoothAPLoss,
+    TripletLoss,
+)
 from likewise.miners import ValidTripletMiner
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -128,6 +146,37 @@ def sensitive() -> bytes:
     return draw_sensitivity(sensitivities(CircleLoss(), similarities=GRID, embeddings=embeddings, labels=labels))
 
 
+def grades() -> bytes:
+    """How strongly each pair of a hierarchy is pulled, by the number of levels on which it agrees."""
+    draw, index = torch.Generator().manual_seed(0), torch.arange(32)
+    levels = torch.stack([index // 4, index // 16], dim=1)
+    parts = [torch.randn(32, DIMENSIONS, generator=draw, dtype=torch.float64)[each] for each in (*levels.T, index)]
+    embeddings = torch.nn.functional.normalize(parts[0] + parts[1] + 0.8 * parts[2], dim=1)
+    agree = (levels[:, None] == levels[None, :]).sum(dim=2)
+    pairs = ~torch.eye(len(index), dtype=torch.bool) & (index % 4 == 0)[:, None]  # one anchor of each class
+    cosines = embeddings @ embeddings.T
+    subjects = {
+        "HAP": (HAPLoss(temperature=0.1), levels),
+        "NDCG": (NDCGLoss(temperature=0.1), levels),
+        "Smooth-AP, on the finest level": (SmoothAPLoss(temperature=0.1), levels[:, 0]),
+    }
+    with use_style() as Figure:
+        figure = Figure(figsize=(9.6, 2.9), layout="constrained")
+        for axis, (name, (loss, labels)) in zip(figure.subplots(1, 3), subjects.items(), strict=True):
+            weights = pair_weights(loss, embeddings, labels)
+            positive = agree > 0 if labels.ndim == 2 else agree == 2
+            pull = torch.where(positive, weights, -weights) * len(index)
+            for level, color in ((0, PUSH), (1, GRAY), (2, PULL)):
+                chosen = pairs & (agree == level)
+                words = ("different families", "the same family", "the same class")[level]
+                axis.scatter(cosines[chosen], pull[chosen], s=5, color=color, label=words)
+            axis.set(title=name, xlabel="cosine")
+        figure.axes[0].set_ylabel("pull (below zero: push)")
+        handles, words = axis.get_legend_handles_labels()
+        figure.legend(handles, words, loc="outside upper center", ncols=3, frameon=False, markerscale=2)
+        return as_bytes(figure, "svg")
+
+
 def triplet() -> bytes:
     """The overview's figure 3 in the plane, the same on the sphere, and with direction regularization (its figure 9)."""
     plane = torch.tensor([[0.0, 0.0], [1.0, 0.1], [-0.15, 0.75]], dtype=torch.float64)
@@ -163,6 +212,7 @@ def rolling(path: Path) -> None:
 FIGURES: dict[str, Callable[[], bytes]] = {
     "unified": unified,
     "mining": mining,
+    "grades": grades,
     "sensitivity": sensitive,
     "triplet": triplet,
     "gallery-pairs": lambda: gallery(proxies=False),

@@ -69,7 +69,11 @@ CHANGES = (
 ADDED: Mapping[str, Mapping[str, Any]] = {"NormalizedSoftmaxLoss": {"normalize_embeddings": True}}
 """Arguments that schema 1 did not have, by class, with the values that it implied."""
 
-IMPLIED: Mapping[str, Mapping[str, Any]] = {"model": {"freeze": None}}
+IMPLIED: Mapping[str, Mapping[str, Any] | None] = {
+    "model": {"freeze": None},
+    "language": None,
+    "train": {"ks": None, "mine_every": None, "mine_steps": None, "clip_value": None},
+}
 """Settings that joined schema 2 later, with the values that a description without them implies; keys of trials leave
 them out at these values, so that a new setting changes no key."""
 
@@ -88,12 +92,12 @@ def omit_implied(config: Mapping[str, Any]) -> Tree:
     """The configuration without settings of `IMPLIED` at their implied values.
 
     Examples:
-        >>> omit_implied({"model": {"dim": 64, "freeze": None}, "seed": 0})
+        >>> omit_implied({"model": {"dim": 64, "freeze": None}, "language": None, "seed": 0})
         {'model': {'dim': 64}, 'seed': 0}
     """
-    result = dict(config)
+    result = {part: value for part, value in config.items() if value is not None or IMPLIED.get(part, {}) is not None}
     for part, settings in IMPLIED.items():
-        if isinstance(result.get(part), Mapping):
+        if settings and isinstance(result.get(part), Mapping):
             result[part] = {
                 name: value for name, value in result[part].items() if name not in settings or value != settings[name]
             }

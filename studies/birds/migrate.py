@@ -22,7 +22,7 @@ from typing import Any
 
 from likewise.protocols.space import at_point
 from likewise.protocols.trial import Result, Trial
-from likewise.schema import ADDED, CHANGES, upgrade_setting
+from likewise.schema import ADDED, CHANGES, omit_implied, upgrade_setting
 from studies.birds.record import PLACES, Configured, key_of, result_of, together
 from studies.birds.search import searches, study
 from studies.birds.verdict import planned
@@ -67,7 +67,7 @@ def first_schema(trial: Trial) -> Trial:
     method = trial.method
     for old, new in SPELLED.items():
         method = method.replace(new, old)
-    return replace(trial, method=method, config=_first(at_point(trial.config, PLACES)))
+    return replace(trial, method=method, config=_first(omit_implied(at_point(trial.config, PLACES))))
 
 
 def _first(tree: Mapping[str, Any]) -> dict[str, Any]:

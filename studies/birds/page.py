@@ -26,7 +26,7 @@ from likewise.protocols.leaderboard import Leaderboard, rank
 from likewise.protocols.pairs import compare_all
 from likewise.protocols.protocol import PROTOCOLS
 from likewise.report.study import Study, StudyFigure, StudyTable, write_study
-from studies.birds import plot_models, plot_parity, plot_verdict
+from studies.birds import plot_models, plot_parity, plot_verdict, recent
 from studies.birds.record import part_of
 from studies.birds.search import LEARNED_RATE, METHODS, RATE, searches, study
 from studies.birds.verdict import DIMS, final
@@ -132,7 +132,7 @@ def command_of(method: str, point: Mapping[str, Any], dim: int, seed: int) -> st
         "likewise",
         "train",
         "--config",
-        "recipes/cub128.yaml",
+        "cub128",
         "--data.root",
         "BIRDS",
         "--split.validation",
@@ -264,6 +264,11 @@ def equal(config: Report, search: Report | None) -> list[list[str]]:
 def unequal(search: Report | None) -> list[list[str]]:
     """What differs, and is not the method itself."""
     learners = [name for name, method in METHODS.items() if method.learns]
+    own = {name: method.model for name, method in {**METHODS, **recent.METHODS}.items() if method.model}
+    models = "; ".join(
+        f"{name} {', '.join(f'{key}: {str(value).lower()}' for key, value in each.items())}"
+        for name, each in own.items()
+    )
     lengths = first_lengths().items()
     (short, least), (long, most) = (pick(lengths, key=lambda each: each[1]) for pick in (min, max))
     rows = [
@@ -287,6 +292,10 @@ def unequal(search: Report | None) -> list[list[str]]:
         [
             "size of the embedding",
             f"every search was in {DIMS[0]} dimensions; in other sizes, and in folds, its settings are used as they are",
+        ],
+        [
+            "model",
+            f"as above, except for losses that are not themselves without a setting of their own: {models}",
         ],
         [
             "draws",

@@ -4,7 +4,7 @@
     PYTHONPATH=. likewise study run FOLDER          here; or pack, execute elsewhere and merge
     python -m studies.birds.parity report FOLDER    writes results/parity.json, which plot_parity.py shows
 
-The recipe is recipes/cub128.yaml: no validation, the last epoch, nothing tuned.  Every loss is trained three times by
+The recipe is cub128: no validation, the last epoch, nothing tuned.  Every loss is trained three times by
 either library, from the same weights, proxies and batches.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from benchmarks.harness import make_parser, write
+from likewise.app.recipes import find_recipe
 from likewise.app.study_file import StudyFile
 from likewise.app.study_table import begin_study, open_study
 from likewise.metrics import t_interval
@@ -32,7 +33,7 @@ METRICS = ("R@1", "R@8", "RP", "MAP@R")
 
 def study(root: str, weights: str) -> StudyFile:
     """Both sides of every row."""
-    base = yaml.safe_load((ROOT / "recipes" / "cub128.yaml").read_text())
+    base = yaml.safe_load(find_recipe("cub128").read_text())
     for left_to_the_study in ("loss", "split", "seed"):
         del base[left_to_the_study]
     base["data"]["init_args"] = {"root": root}
@@ -75,7 +76,7 @@ def report(folder: Path) -> dict[str, Any]:
         }
         rows.append(one)
     machines = sorted({result.machine for side in found.values() for result in side.values()})
-    return {"recipe": "recipes/cub128.yaml", "machines": machines, "rows": rows}
+    return {"recipe": "cub128", "machines": machines, "rows": rows}
 
 
 def main() -> None:

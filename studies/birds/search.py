@@ -4,7 +4,7 @@
     likewise study run FOLDER                       here; or pack, execute elsewhere and merge
     python -m studies.birds.search report FOLDER    writes results/search.json: what was tried, and the best
 
-CUB-200-2011 at 128 px, the recipe of recipes/cub128.yaml, but a tenth of the training classes is held out (the thesis'
+CUB-200-2011 at 128 px, the recipe of cub128, but a tenth of the training classes is held out (the thesis'
 fixed validation set) and the epoch is chosen on it.  What is searched of each loss is what it declares; of each training
 the learning rate, and that of what the loss learns.  The first point is the configuration itself.  Test classes are not
 looked at.
@@ -24,6 +24,7 @@ import yaml
 
 from benchmarks.harness import make_parser, write
 from likewise import losses, miners
+from likewise.app.recipes import find_recipe
 from likewise.app.search_space import default_points
 from likewise.app.study_file import StudyFile
 from likewise.app.study_io import read_study, write_study
@@ -150,7 +151,7 @@ def study(
     allow: tuple[str, ...] = (),
 ) -> StudyFile:
     """Every loss with its defaults; the search changes them."""
-    base = yaml.safe_load((ROOT / "recipes" / "cub128.yaml").read_text())
+    base = yaml.safe_load(find_recipe("cub128").read_text())
     for left_to_the_study in ("loss", "split", "seed"):
         del base[left_to_the_study]
     base["data"]["init_args"] = {"root": root}
@@ -204,7 +205,7 @@ def report(found: Mapping[str, Search], table: Study, at_once: int = 1) -> Tree:
         )
     results = [each for each in table.results() if each.trial.stage == "search" and each.trial.method in found]
     return {
-        "recipe": "recipes/cub128.yaml",
+        "recipe": "cub128",
         "protocol": "fixed-validation",
         "machines": sorted({result.machine for result in results}),
         "seconds": sum(result.seconds for result in results),

@@ -225,7 +225,7 @@ def report(folder: Path, search: Report, study_table: Study, known: Report, at_o
     verdict = rows_of(complete, part="verdict")
     of_all = [row for row in verdict if row["dim"] in DIMS and row["status"] == "done"]
     return {
-        "recipe": "recipes/cub128.yaml",
+        "recipe": "cub128",
         "aliases": dict(ALIASES),
         "best by validation": best_by_validation(results),
         "points": chosen_points(search),

@@ -96,6 +96,7 @@ class Method:
 
     Args:
         method: the name, spelled in one way.
+        source: the only source in which it means this loss, one of `SOURCES`; empty for all others.
         spellings: the other ways in which tables spell it.
         loss: the class in `likewise.losses`, or empty.
         miner: the class in `likewise.miners` that belongs to the method, or empty.
@@ -109,6 +110,7 @@ class Method:
     """
 
     method: str
+    source: str
     spellings: tuple[str, ...]
     loss: str
     miner: str
@@ -157,6 +159,7 @@ def methods() -> tuple[Method, ...]:
     return tuple(
         Method(
             method=row["method"],
+            source=row["source"],
             spellings=tuple(each.strip() for each in row["spellings"].split(";") if each.strip()),
             loss=row["loss"],
             miner=row["miner"],
@@ -178,22 +181,34 @@ def _known() -> dict[str, Method]:
     # a class stands for the method without a miner, which comes first in the table
     known: dict[str, Method] = {}
     for each in methods():
+        if each.source:  # its class by itself is another method
+            continue
         names = (each.method, *each.spellings, each.loss, each.loss.removesuffix("Loss"))
         for name in filter(None, names):
             known.setdefault(_plain(name), each)
     return known
 
 
-def method_of(name: str) -> Method | None:
+def method_of(name: str, source: str | None = None) -> Method | None:
     """The method that a name means: as printed, as a class of `likewise.losses`, or as one types it; None if unknown.
+
+    Args:
+        name: the name.
+        source: where it is printed, one of `SOURCES`: two sources may mean two losses by one name.
 
     Examples:
         >>> method_of("multi_similarity").year, method_of("N. Softmax").loss
         (2019, 'NormalizedSoftmaxLoss')
+        >>> method_of("ProxyNCA").loss, method_of("ProxyNCA", "reality-check").loss
+        ('ProxyNCALoss', 'ProxyNCAPPLoss')
         >>> method_of("mine") is None
         True
     """
-    return _known().get(_plain(name))
+    known = _known().get(_plain(name))
+    of_source = [
+        each for each in methods() if known and source and (each.method, each.source) == (known.method, source)
+    ]
+    return of_source[0] if of_source else known
 
 
 def data_of(name: str) -> str:
@@ -306,7 +321,7 @@ def published(
     for number in printed(source, table=table, data=data, method=method, origin=origin):
         if number.flag == "misprint" and not flagged:
             continue
-        known = method_of(number.method)
+        known = method_of(number.method, number.source)
         head: Row = {name: getattr(number, name) for name in ("method", "data", "trunk", "dim", "source", "table")}
         head |= {name: getattr(number, name) for name in ("protocol", "case", "origin")}
         key = tuple(head.values())

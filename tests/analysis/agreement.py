@@ -24,13 +24,6 @@ NODE = shutil.which("node")
 TIES_ARE_FREE = {"ProxyGML"}
 """Losses that take so many of the nearest: of several at the same distance torch may take any."""
 
-CURVES_ONLY = {"HAP", "NDCG", "Recall@k"}
-"""Losses without JavaScript: the page shows the weight curves that Python computed at the defaults, and says so.
-
-Their formulas contain numbers that are Python functions of the batch: relevances, gains, the number of anchors.  The page
-computes neither value nor weights of them, so there is nothing that could agree.
-"""
-
 NEAREST = 1e-3
 """Distances below this are half rounding: a distance d is known to 1e-16 / d², whoever computes it."""
 

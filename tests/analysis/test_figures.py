@@ -19,7 +19,7 @@ from likewise.miners import SemiHardMiner, ValidTripletMiner
 
 GRID = torch.linspace(-0.9, 0.9, 7)
 ASSETS = Path(__file__).parents[2] / "docs" / "assets"
-NAMES = ("unified", "mining", "sensitivity", "triplet", "gallery-pairs", "gallery-proxies")
+NAMES = ("unified", "mining", "sensitivity", "grades", "triplet", "gallery-pairs", "gallery-proxies")
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:

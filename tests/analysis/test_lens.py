@@ -54,7 +54,7 @@ from likewise.miners import (
     TripletMarginMiner,
     TripletMiner,
 )
-from tests.analysis.agreement import CURVES_ONLY, NODE, TIES_ARE_FREE, batches, evaluated, facts, gaps, in_python
+from tests.analysis.agreement import NODE, TIES_ARE_FREE, batches, evaluated, facts, gaps, in_python
 from tests.report.browser import CHROMIUM
 
 pytestmark = pytest.mark.skipif(NODE is None and CHROMIUM is None, reason="there is no node or Chromium to run it in")
@@ -91,8 +91,6 @@ def test_it_names_a_loss_with_its_parameters(known: dict[str, Any], name: str):
         declared |= {f"miner.{key}": (each, getattr(miner, key)) for key, each in of_miner.items()}
         if entry.kind.__name__ == "RAWLoss":
             del declared["margin"]  # of the mining that the miner takes the place of
-    if name in CURVES_ONLY:
-        declared = {}
     if name == "PNP":
         declared = {"temperature": declared["temperature"]}  # its default variant has no other parameter
     assert [each["name"] for each in said["parameters"]] == list(declared)
@@ -109,10 +107,7 @@ def test_it_names_a_loss_with_its_parameters(known: dict[str, Any], name: str):
         assert not each["log"] or each["least"] > 0
     assert said["kind"] == entry.kind.__name__
     about = (entry.kind.__doc__ or "").split("\n\n")[0].strip()
-    assert (
-        said["about"].removeprefix(about).startswith(" It is shown by the weight curves" if name in CURVES_ONLY else "")
-    )
-    assert name in CURVES_ONLY or said["about"] == about
+    assert said["about"] == about
     assert (said["centers"] > 0) == entry.has_proxies
     assert said["exact"] == (name != "SphereFace")
     assert not said["formula"] or said["formula"].split()[0] in (entry.kind.__doc__ or "")
@@ -147,8 +142,6 @@ def test_it_agrees_with_python(page: str, known: dict[str, Any], tmp_path: Path,
     number = 20
     cases = []
     for k, (name, entry) in list(enumerate(catalog().items()))[group::GROUPS]:
-        if name in CURVES_ONLY:
-            continue
         for batch in batches(known[name], number, seed=1000 * number + k, ties=name not in TIES_ARE_FREE):
             batch["expected"] = in_python(entry, known[name]["parameters"], batch)
             cases.append((name, batch))

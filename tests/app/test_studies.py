@@ -232,3 +232,24 @@ def flat() -> dict[str, Any]:
         "sampler.steps": 2,
         "train.epochs": 1,
     }
+
+
+def test_the_thesis_grid_goes_through_table_15():
+    """Margin, then scale with the best margin, from the values of table 4; a step puts the defaults on its grid."""
+    config = app.configure({**flat(), "loss": "ProxyAnchorLoss"})
+    report = app.tune(config, "grid", how="thesis-grid", at_once=99, execution=app.Execution(workers=0))
+    assert report.study.search is not None
+    assert report.study.search["rounds"] == 1 + 11 + 50
+    points = [one.point for one in report.tried]
+    assert points[0] == {"loss.margin": 0.1, "loss.alpha": 32.0}
+    assert {point["loss.alpha"] for point in points} == {32.0}
+    assert sorted(point["loss.margin"] for point in points) == [round(0.1 * step, 1) for step in range(11)]
+    space = ["loss.alpha=1:9:4", "loss.margin=0:1:0.5"]
+    stepped = app.tune(
+        config, "stepped", how="random", search=space, rounds=6, at_once=6, execution=app.Execution(workers=0)
+    )
+    assert {one.point["loss.alpha"] for one in stepped.tried} <= {1.0, 5.0, 9.0}
+    begun = app.configure({**flat(), "loss": "ProxyAnchorLoss", "loss.alpha": 6.0})
+    first = app.tune(begun, "begun", how="grid", search=space, at_once=9, execution=app.Execution(workers=0)).tried
+    assert [one.point["loss.alpha"] for one in first] == [5.0, 1.0, 9.0]
+    assert {one.point["loss.margin"] for one in first} == {0.0}

@@ -15,11 +15,13 @@ from likewise.app.errors import UserError
 from likewise.app.layers import allowed_by, read_request
 from likewise.app.objects import KINDS, import_class, make, resolve
 from likewise.cli.catalog import FILE, entries
+from likewise.data import MiningSampler
 from likewise.testing import loop_over
 from likewise.trunks import TRUNKS
 
 MORE = {
     "DirectionRegularized": ["--loss.loss", "ProxyNCALoss"],
+    "Fusion": ["--loss.loss", "ContrastiveLoss", "--loss.other", "ProxyAnchorLoss", "--loss.other.margin", "0.2"],
     "LanguageGuidance": ["--loss.loss", "ContrastiveLoss"],
     "Matryoshka": ["--loss.loss", "ContrastiveLoss", "--loss.dims", "[4, 8]"],
     "ProxySynthesis": ["--loss.loss", "NormalizedSoftmaxLoss"],
@@ -35,7 +37,7 @@ class _Data:
 
 @pytest.mark.parametrize("name", KINDS["loss"].names())
 def test_every_loss_can_be_made_and_trained(name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(build, "class_embeddings", lambda names: torch.eye(len(names)))
+    monkeypatch.setattr(build, "class_embeddings", lambda names, *_, **options: torch.eye(len(names)))
     config = parse_request(read_request(["--data", "Glyphs", "--loss", name, *MORE.get(name, [])]))
     loss = build.make_loss(config, _Data(), build.make_model({**config["model"], "dim": 8}))
     assert type(loss).__name__ == name
@@ -58,12 +60,19 @@ def test_every_miner_can_be_made(name: str):
 
 @loop_over("name", KINDS["sampler"].names())
 def test_every_sampler_can_be_made(name: str):
-    sizes = {"RandomBatchSampler": ["--sampler.batch_size", "4"]}.get(name, ["--sampler.classes", "4"])
+    sizes = {
+        "RandomBatchSampler": ["--sampler.batch_size", "4"],
+        "HardPairSampler": ["--sampler.batch_size", "8", "--sampler.pairs", "2"],
+        "SmartMiningSampler": ["--sampler.batch_size", "6", "--sampler.anchors", "2"],
+        "SemiSupervisedSampler": ["--sampler.classes", "4", "--sampler.clusters", "5"],
+    }.get(name, ["--sampler.classes", "4"])
     config = parse_request(read_request(["--data", "Glyphs", "--sampler", name, *sizes]))
     labels = torch.arange(24) // 3
     values = {"labels": labels, "categories": labels // 4, "seed": 3, "rank": 0, "world_size": 1}
     sampler = make(KINDS["sampler"], config["sampler"], values)
     assert sampler.seed == 3
+    if isinstance(sampler, MiningSampler):
+        sampler.update(torch.randn(24, 4))
     assert len(next(iter(sampler))) >= 4
 
 

@@ -1,15 +1,12 @@
-"""What schema 1 wrote is read: a file, a run, a model, an index and a study, each as it was written then."""
+"""What schema 1 wrote is read: a file, a run, a model and a study; an index is refused in one sentence."""
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow
 import pytest
 import torch
 import yaml
@@ -61,12 +58,6 @@ CARD = """{"format": 1, "trunk": {"name": "convnet", "in_channels": 1}, "dim": 8
 "normalize": true, "freeze_bn": false, "layer_norm": false, "preprocessing": {"mean": [0.5], "std": [0.5], "white": 1.0,
 "order": "L", "size": 32}, "classes": ["$", "+"], "metrics": {"R@1": 0.25, "MAP@R": 0.125}, "torch": "2.13.0+cpu"}"""
 
-MANIFEST = """{"format": 1, "name": "idx", "dim": 8, "storage": "float32", "similarity": "cosine", "segments": [{"id": "SEGMENT",
-"rows": 4, "thumbnails": true}], "gone": "gone-0c.npy", "next_id": 4, "model": {"file": "model-e998f370.safetensors", "name":
-"best.safetensors", "sha256": "e998f37014fe54305cc56cd2100e3b1d8cad3fce5712438eb1c8993829e724a4", "images": "glyphs", "card":
-CARD}, "near": null, "loss": null, "calibration": null, "root": "photos", "created": 1794887897.7478378, "changed":
-1794887897.9552784, "revision": 1}"""
-
 STUDY = """
 name: small
 what: ''
@@ -84,7 +75,6 @@ vary: {loss.neighbours: [4, 8]}
 seeds: [0]
 protocol: own-validation
 metric: MAP@R
-board: null
 """
 
 
@@ -199,31 +189,11 @@ def test_a_model_is_read(here: Path):
         assert torch.equal(Embedder.load(here / "old.safetensors").eval()(images), written(images))
 
 
-def test_an_index_is_read(here: Path):
-    """Format 1: segments, a list of removed items, and a manifest; it becomes the first version."""
-    folder, vectors = here / "old.index", np.eye(4, 8, dtype=np.float32)
-    folder.mkdir()
-    np.save(folder / "vectors-0a1b.npy", vectors)
-    items = pyarrow.table(
-        {"id": [0, 1, 2, 3], "path": list("abcd"), "label": [None, "wren", None, None], "year": [1, 2, 3, 4]}
-    )
-    items = items.set_column(2, "label", items.column("label").cast(pyarrow.string()))
-    with pyarrow.ipc.new_file(str(folder / "items-0a1b.arrow"), items.schema) as file:
-        file.write_table(items)
-    (folder / "thumbs-0a1b.bin").write_bytes(b"onethree")
-    np.save(folder / "thumbs-0a1b.npy", np.array([0, 3, 3, 8, 8]))
-    np.save(folder / "gone-0c.npy", np.array([0]))
-    (folder / "manifest.json").write_text(MANIFEST.replace("SEGMENT", "0a1b").replace("CARD", CARD))
-    write_model(folder / "model-e998f370.safetensors")
-    for _ in range(2):
-        index = Index.open(folder)
-        assert (index.name, len(index), index.fields) == ("idx", 3, {"year": "number"})
-        assert index.search(vectors[1:2], 1).of(0) == [(1, pytest.approx(1.0))]
-        assert (index.item(1).label, index.thumbnail(1), index.thumbnail(2)) == ("wren", None, b"three")
-        assert index.model is not None
-        assert (index.model.name, index.model.transform) == ("best.safetensors", "glyphs")
-        assert sorted(each.name for each in folder.iterdir()) == [".lock", "version-000001"]
-    assert index.add(vectors[:1], ["e"]).tolist() == [4]
+def test_an_index_of_an_older_format_is_refused(here: Path):
+    (here / "old.index").mkdir()
+    (here / "old.index" / "manifest.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"it is of format 1, which is not read: `likewise index` makes it again"):
+        Index.open(here / "old.index")
 
 
 # ---- a study
@@ -231,7 +201,7 @@ def test_an_index_is_read(here: Path):
 
 @pytest.fixture
 def trials() -> list[Trial]:
-    """The two trainings of the study, as schema 1 put them on a board."""
+    """The two trainings of the study, as schema 1 described them."""
     made = []
     for neighbors in (4, 8):
         config = old()
@@ -241,22 +211,17 @@ def trials() -> list[Trial]:
     return made
 
 
-def write_older_study(folder: Path, trials: list[Trial], result: Result) -> None:
-    """A study as earlier versions kept it: in a folder of small files."""
-    (folder / "board" / "results").mkdir(parents=True)
-    (folder / "study.yaml").write_text(STUDY)
-    lines = [f"\n{json.dumps([trial.to_dict()])}\n" for trial in trials]
-    (folder / "board" / "trials.jsonl").write_text("".join(lines))
-    (folder / "board" / "results" / f"{result.key}.json").write_text(json.dumps(result.to_dict()))
-
-
 def test_a_study_goes_on_where_it_was(
     here: Path, trials: list[Trial], serial: None, capsys: pytest.CaptureFixture[str]
 ):
     """One of two trainings was done: the other one is trained now, and neither is planned again."""
     measured = dict.fromkeys(("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP"), 0.5)
     done = Result(trials[0], val=measured, test=measured, run="runs/elsewhere", openings=1)
-    write_older_study(here / "study", trials, done)
+    (here / "study").mkdir()
+    (here / "study" / "study.yaml").write_text(STUDY)
+    table = Study(here / "study" / "study.db")
+    table.add(trials)
+    table.finish(done)
     assert main(["tournament", "study/study.yaml", "--out", "study", "--workers", "0"]) == 0
     assert [trial.key for trial in open_study(here / "study").trials()] == [trial.key for trial in trials]
     assert main(["tournament", "study/study.yaml", "--out", "study"]) == 0

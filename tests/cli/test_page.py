@@ -21,7 +21,6 @@ SHOWN = re.findall(r"^\$ likewise (.*)$", "".join(re.findall(r"^```console\n(.*?
 
 @pytest.mark.parametrize("line", dict.fromkeys(SHOWN))
 def test_a_command_on_the_page_works(line: str, run: Path, here: Path):
-    (here / "recipes").symlink_to(ROOT / "recipes")
     (here / "runs").mkdir()
     for name in ("photos-efficientnet_lite0-multisimilarity-1", "birds"):
         shutil.copytree(run, here / "runs" / name)

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from likewise.app.objects import KINDS, import_class
 from likewise.cli import COMMANDS, doctor, main, packages
@@ -94,6 +95,21 @@ def test_data_sets_and_trunks_are_described(command: str, name: str, capsys: pyt
     assert main([command, name.upper()]) == 0
     text = capsys.readouterr().out
     assert {"CUB200": "--data.root", "resnet50": "He et al. 2016", "convnet": "none published"}[name] in text
+
+
+def test_a_sheet_of_random_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Training images, each of another class: those of a folder's sealed classes are not among them."""
+    for number in range(10):
+        (tmp_path / "photos" / f"class{number}").mkdir(parents=True)
+        Image.new("RGB", (20, 16), (20 * number, 0, 0)).save(tmp_path / "photos" / f"class{number}" / "a.png")
+    words = ["datasets", "imagefolder", "--data.root", str(tmp_path / "photos"), "--columns", "4"]
+    assert main([*words, "--sheet", str(tmp_path / "sheet.png")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'sheet.png'}\n"
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        colors = {color for _, color in sheet.getcolors(1 << 24)}
+    assert len(colors & {(20 * number, 0, 0) for number in range(10)}) == 8
+    assert main([*words, "--sheet", str(tmp_path / "sheet.txt")]) == 2
+    assert "--sheet must be a picture such as sheet.png, but it is " in capsys.readouterr().err
 
 
 OWN = """

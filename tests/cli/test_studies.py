@@ -130,7 +130,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"protocol": {"folds": 3, "contigous": True}}, "there is no contigous beside folds; did you mean contiguous?"),
     ({"protocol": {"validation": 0}}, "protocol: share must be a number in (0, 1), but it is 0"),
     ({"protocol": {"validation": "a"}}, "protocol: share must be a number in (0, 1), but it is 'a'"),
-    ({"metric": "accuracy"}, "metric must be one of R@1, R@2, R@4, R@8, RP, MAP@R, MRR, mAP, but it is 'accuracy'"),
+    ({"metric": "accuracy"}, "metric must be one of R@K, RP, MAP@R, MRR, mAP, but it is 'accuracy'"),
     ({"metric": "test MAP@R"}, "metric must be one of"),
     ({"board": "postgresql://x"}, "there is no key board in a study"),
 ]
@@ -177,14 +177,21 @@ DATA = ("--data", "ImageFolder", "--data.root", "photos")
         ("tournament --preset tiny --workers -1", "--workers must be a whole number ≥ 0, but it is -1"),
         ("leaderboard photos", "photos must be the folder of a study or of a run, but it is neither"),
         ("tune DATA --search optimizer.lr=1e-5:1e-2:lgo", "there is no scale lgo"),
-        ("tune DATA --search optimizer.lr=1e-5", "must be LOW:HIGH or LOW:HIGH:log, but it is 1e-5"),
+        ("tune DATA --search optimizer.lr=1e-5", "must be LOW:HIGH, LOW:HIGH:log or LOW:HIGH:STEP, but it is 1e-5"),
         ("tune DATA --search loss.alhpa", "loss.alhpa has no declared range; did you mean loss.alpha?"),
         ("tune DATA --search loss.alhpa=1:2", "there is no option --loss.alhpa; did you mean --loss.alpha?"),
         ("tune DATA --search nope.x=1:2", "nope.x must name a setting of the configuration"),
         ("tune DATA --search loss.alpha=-5:2", "--search: loss.alpha must be a number > 0, but -5.0 is not"),
         ("tune DATA --search sampler.per_class=2.5:8", "whole numbers"),
+        ("tune DATA --search loss.alpha=1:2:0", "step must be a number > 0, but it is 0.0"),
+        ("tune DATA --how thesis-grid --loss CircleLoss", "--how thesis-grid: loss must be one of"),
+        ("tune DATA --how thesis-grid", "give --loss.miner MultiSimilarityMiner"),
+        ("tune DATA --how thesis-grid --search loss.alpha=1:2", "--search must name some of loss.base, loss.alpha"),
         ("tune DATA --protocol classic", "--protocol must have validation classes to choose by"),
-        ("tune DATA --split.validation 0.3", "split.validation must be left to the protocol"),
+        (
+            "tune DATA --split.validation 0.3 --protocol reality-check",
+            "--split.validation must not be given together with --protocol",
+        ),
         ("tune DATA --rounds 0", "--rounds must be a whole number ≥ 1, but it is 0"),
         ("tune DATA --name a/b", "name must be one that a folder can have, but it is 'tune-a/b'"),
         ("repeat DATA --split.folds 3", "split.folds must be left to the protocol"),
@@ -217,7 +224,7 @@ def test_the_presets_can_be_planned():
 
 
 def test_an_empty_key_says_nothing():
-    assert planned(vary=None, protocol=None, board=None) == planned()
+    assert planned(vary=None, protocol=None) == planned()
 
 
 def test_trials_are_complete_and_go_seed_by_seed():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, TensorDataset
 
 from likewise.data import hard_samplers
-from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler
+from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler, MiningSampler, SmartMiningSampler
 from likewise.data.hierarchical_sampler import HierarchicalSampler
 from likewise.data.random_source import Deck, RandomSource
 from likewise.data.samplers import (
@@ -43,6 +43,12 @@ def hard_pairs(**options: int) -> HardPairSampler:
     return sampler
 
 
+def smart(**options: int) -> SmartMiningSampler:
+    sampler = SmartMiningSampler(LABELS, batch_size=16, anchors=4, **options)
+    sampler.update(EMBEDDINGS)
+    return sampler
+
+
 def hierarchical(**options: int) -> HierarchicalSampler:
     return HierarchicalSampler(LABELS, LABELS // 6, groups=2, classes=8, per_class=2, **options)
 
@@ -62,6 +68,7 @@ MAKERS: dict[str, Callable[..., ResumableSampler]] = {
     "several labels": lambda **options: MultiLabelSampler(TAGS, classes=8, per_class=2, **options),
     "hard batches": hard_batches,
     "hard pairs": hard_pairs,
+    "smart": smart,
 }
 every_sampler = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 
@@ -118,7 +125,7 @@ def test_it_continues_in_the_middle_of_an_epoch(make: Callable[..., ResumableSam
     torch.save(sampler.state_dict(), file)
     rest, following = list(running), list(sampler)
 
-    other = fresh(sampler) if isinstance(sampler, HardBatchSampler | HardPairSampler) else make(seed=6)
+    other = fresh(sampler) if isinstance(sampler, MiningSampler) else make(seed=6)
     file.seek(0)
     other.load_state_dict(torch.load(file, weights_only=True))
     other.set_epoch(1)  # as a training loop says at the top of every epoch
@@ -131,6 +138,8 @@ def fresh(sampler: ResumableSampler) -> ResumableSampler:
     """The same without neighbors: these come with the state."""
     if isinstance(sampler, HardBatchSampler):
         return HardBatchSampler(LABELS, classes=8, per_class=2, anchors=2, seed=sampler.seed)
+    if isinstance(sampler, SmartMiningSampler):
+        return SmartMiningSampler(LABELS, batch_size=16, anchors=4, seed=sampler.seed)
     return HardPairSampler(LABELS, batch_size=16, pairs=4, seed=sampler.seed)
 
 
@@ -325,6 +334,32 @@ def test_pairs_and_their_hard_neighbors(monkeypatch: pytest.MonkeyPatch, tile: i
                         expected.append(index)
                         taken.add(index)
             assert others == expected
+
+
+def test_smart_mining_brings_far_positives_and_near_negatives():
+    units = torch.nn.functional.normalize(EMBEDDINGS, dim=1)
+    only = SmartMiningSampler(LABELS, batch_size=3, anchors=1, neighbors=1, steps=20)
+    only.update(EMBEDDINGS)
+    for anchor, positive, negative in only:
+        similar, alike = units[anchor] @ units.T, LABELS[anchor] == LABELS
+        assert positive == int(similar.masked_fill(~alike, 2.0).argmin())
+        assert negative == int(similar.masked_fill(alike, -2.0).argmax())
+
+
+def test_mining_in_the_middle_of_an_epoch():
+    """The batches before are as they were; those after follow the new table, and a state finds them again."""
+    sampler, other = hard_batches(seed=6), hard_batches(seed=6)
+    first = list(sampler)
+    other.update(-EMBEDDINGS.flip(0), epoch=0, position=3)
+    rest = list(other)
+    assert len(rest) == len(first) - 3
+    assert rest != first[3:]
+    again = hard_batches(seed=6)
+    again.update(-EMBEDDINGS.flip(0), epoch=0, position=3)
+    state = again.state_dict(epoch=0, position=5)
+    loaded = fresh(again)
+    loaded.load_state_dict(state)
+    assert list(loaded) == rest[2:]
 
 
 def test_when_neighbors_run_out_others_come():

@@ -199,14 +199,14 @@ PACKAGE = Path(engines.__file__).parents[1]
 
 
 def decisions(path: Path) -> Iterator[str]:
-    """Where a module names an engine or looks at the kind of a device, by function."""
+    """Where a module names an engine or looks at the kind of a device or the size of a batch, by function."""
     tree = ast.parse(path.read_text())
     for scope, node in scoped(tree, "module"):
         if isinstance(node, ast.Constant) and node.value in set(BACKENDS) - {"auto"}:
             yield f"{scope}: {node.value!r}"
         if isinstance(node, ast.Attribute):
             written = ast.unparse(node)
-            if written == "torch.cuda" or node.attr in ("is_cuda", "is_cpu"):
+            if written == "torch.cuda" or node.attr in ("is_cuda", "is_cpu", "large"):
                 yield f"{scope}: {written}"
             if node.attr == "type" and isinstance(node.value, ast.Attribute) and node.value.attr == "device":
                 yield f"{scope}: .device.type"
@@ -229,10 +229,9 @@ def test_a_declaration_does_not_know_who_executes_it(package: str) -> None:
     found = {
         f"{path.relative_to(PACKAGE)}:{each}" for path in (PACKAGE / package).rglob("*.py") for each in decisions(path)
     }
-    if (
-        package == "formula"
-    ):  # how values are checked, and masks are summed, is spelled for a device; what they mean is not
-        found = {each for each in found if not each.startswith(("formula/checks.py", "formula/masking.py"))}
+    if package == "formula":  # values are checked, masks summed and autocast read by device; what they mean is not
+        files = ("formula/checks.py", "formula/masking.py", "formula/precision.py")
+        found = {each for each in found if not each.startswith(files)}
     assert not found
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 
+from likewise.engines import positives
+from likewise.engines.positive_steps import sum_positives
 from likewise.engines.steps import match_step, sum_steps
 from likewise.formula import NEGATIVES, POSITIVES, add_up, evaluate, relevance, s, s_p, sigmoid, where
+from likewise.losses import HAPLoss
 from likewise.losses.soft_rank import upper_bound_step
 
 CURVES = {
@@ -42,6 +48,33 @@ def test_sums_and_gradients(name: str) -> None:
         if dtype is torch.float32:
             (again,) = torch.autograd.grad((sum_steps(leaf, negative, index, step) * weights).sum(), leaf)
             torch.testing.assert_close(again, gradient)
+
+
+def test_sums_over_positives_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hierarchical average precision by level is that of every pair of positives, also where rows tie."""
+    index = torch.arange(48)
+    labels = torch.stack(
+        [index // 3, index // 12, index // 36], dim=1
+    )  # an anchor of the last group has fewer positives
+    embeddings = torch.randn(48, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    embeddings[1::7] = embeddings[::7]
+    matched: list[bool] = []
+
+    def watch(*arguments: Any) -> Tensor | None:
+        found = sum_positives(*arguments)
+        matched.append(found is not None)
+        return found
+
+    def run() -> tuple[Tensor, Tensor]:
+        leaf = embeddings.clone().requires_grad_()
+        value = HAPLoss(temperature=0.1)(leaf, labels)
+        return value, torch.autograd.grad(value, leaf)[0]
+
+    monkeypatch.setattr(positives, "sum_positives", watch)
+    found = run()
+    assert sum(matched) == 2
+    monkeypatch.setattr(positives, "MANY", 1000)
+    torch.testing.assert_close(found, run(), rtol=1e-11, atol=1e-13)
 
 
 def test_what_is_no_step() -> None:

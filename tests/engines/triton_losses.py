@@ -19,6 +19,7 @@ NO_FORMULAS = {
     "HistogramLoss",
     "LiftedStructureLoss",
     "QuadrupletLoss",
+    "QuadrupletWiseLoss",
     "SubCenterArcFaceLoss",
     "SoftTripleLoss",
     "SoftTripleLoss-one-center",

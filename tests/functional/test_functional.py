@@ -185,10 +185,10 @@ def test_equals_the_module_on_a_relation(case: Case):
     same = labels[:, None] == labels
     masks = Masks(same & ~torch.eye(len(labels), dtype=torch.bool), ~same)
     # the labels of quadruplets are read; no other labels that are given with a relation matter here
-    quadruplets = case.kind is losses.QuadrupletLoss
+    quadruplets = case.kind in (losses.QuadrupletLoss, losses.QuadrupletWiseLoss)
     if quadruplets:
         with pytest.raises(TypeError, match="labels must be given together with a relation"):
-            functional.quadruplet(embeddings, relation=masks)
+            case.call(embeddings, None, {}, relation=masks)
     if case.kind is losses.CentroidTripletLoss:
         with pytest.raises(TypeError, match="relation must be None or Labels"):
             functional.centroid_triplet(embeddings, relation=masks)

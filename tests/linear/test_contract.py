@@ -279,6 +279,8 @@ def test_bad_threshold(threshold: Any):
     ("kind", "estimator", "sentence"),
     [
         ("pairs", ITML(gamma=0.0), "gamma must be a number > 0"),
+        ("pairs", ITML(solver="newton"), "solver must be 'projections' or 'lbfgs'"),
+        ("pairs", ITML(solver="lbfgs", gamma=np.inf), "gamma must be finite with solver='lbfgs'"),
         ("pairs", ITML(max_iter=0), "max_iter must be a whole number ≥ 1"),
         ("pairs", ITML(prior="best"), "prior must be 'identity'"),
         ("pairs", ITML(prior=np.zeros((3, 3))), "prior must be positive definite"),

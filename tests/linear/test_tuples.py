@@ -50,6 +50,14 @@ def test_percentiles_of_many_points_are_exact():
     assert distance_percentiles(X, (50.0,)) == np.median(euclidean_distances(X))
 
 
+def test_itml_by_lbfgs_is_the_limit_of_the_projections():
+    pairs, y = tuples("pairs", n=40)
+    options = {"gamma": 0.7, "prior": np.diag([2.0, 1.0, 0.5])}
+    limit = ITML(max_iter=3000, tol=1e-13, **options).fit(pairs, y, bounds=(2.0, 9.0)).get_mahalanobis_matrix()
+    found = ITML(solver="lbfgs", **options).fit(pairs, y, bounds=(2.0, 9.0)).get_mahalanobis_matrix()
+    assert np.allclose(found, limit, atol=1e-6)
+
+
 def test_itml_leaves_out_equal_points():
     pairs, y = tuples("pairs", n=5)
     more = np.concatenate([pairs, pairs[:2, :1].repeat(2, axis=1)])

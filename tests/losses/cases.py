@@ -160,6 +160,7 @@ CASES = [
     LossCase(losses.FastAPLoss, against(oracles.fast_ap)),
     LossCase(losses.HistogramLoss, histogram),
     LossCase(losses.QuadrupletLoss, against(oracles.quadruplet)),
+    LossCase(losses.QuadrupletWiseLoss, against(oracles.quadruplet_wise)),
     LossCase(losses.SigmoidLoss, against(modern.sigmoid), tolerance=1e-6),
     LossCase(partial(losses.SigmoidLoss, learn=False), against(modern.sigmoid), name="SigmoidLoss-fixed"),
     LossCase(losses.ThresholdConsistentMarginLoss, against(modern.threshold_consistent_margin)),

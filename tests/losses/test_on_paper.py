@@ -85,6 +85,8 @@ CASES = {
     ),
     # with two classes there is no third: the triplet term alone
     "QuadrupletLoss": 0.26,
+    # positive pairs at 0.8 − 0.1: {b, c} at 0.96 is 0.26 over, in all orders, and {a, c} at 0.6 is not
+    "QuadrupletWiseLoss": 0.26,
 }
 
 

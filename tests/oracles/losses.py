@@ -340,6 +340,14 @@ def quadruplet(batch: Batch, margin1: float = 0.1, margin2: float = 0.05, kind: 
     return [*triplet(batch, margin1, kind=kind), weak]
 
 
+def quadruplet_wise(batch: Batch, margin: float = 0.1, kind: Kind = "cosine") -> Terms:
+    """Law et al. 2013 (quadruplet-wise): [s_kl − s_ij + δ]₊ over all positive pairs (i, j) and negative pairs (k, l)."""
+    need_one_set(batch, "quadruplet_wise")
+    s = similarities(batch, kind)
+    negative = [s[k][l] for k in anchors_of(batch) for l in negatives_of(batch, k)]  # noqa: E741
+    return [[(i, hinge(far - s[i][j] + margin)) for i, j in positive_pairs(batch) for far in negative]]
+
+
 # ----------------------------------------------------------------------------------- losses of positive pairs
 
 

@@ -154,7 +154,7 @@ IGNORED = (
     "config.optimizer.lrs.proxies",
 )
 UNUSED = ("optimizer.momentum", "optimizer.alpha", "schedule.step", "schedule.gamma")
-ENGINE = ("compile", "channels_last", "graph", "checkpoint_minutes", "log_every", "trackers", "on_collapse")
+ENGINE = ("ks", "compile", "channels_last", "graph", "checkpoint_minutes", "log_every", "trackers", "on_collapse")
 
 
 @loop_over("path", [path for path, _ in leaves({"config": _base()["config"]})])

@@ -130,5 +130,5 @@ def test_the_recipe_is_where_the_study_ended(scripts: Any, results: Any):
     best = results.verdict["further"][0]
     found = scripts.search.searches(scripts.search.study("data/CUB_200_2011", "imagenet"))[best["method"]]
     plain = scripts.settings.final(found, results.verdict["points"][best["method"]], 0, "verdict", 512).config
-    words = ["--config", str(ROOT / "recipes" / "cub176.yaml"), "--data.root", "data/CUB_200_2011"]
+    words = ["--config", "cub176", "--data.root", "data/CUB_200_2011"]
     assert parse_request(read_request(words)) == scripts.further.changed(plain, best["helped"])

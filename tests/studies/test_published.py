@@ -11,9 +11,9 @@ import likewise.data
 import likewise.losses
 import likewise.miners
 from likewise.formula import hyperparameters
+from likewise.protocols.thesis_grid import TABLE_15, thesis_best, thesis_space
 from likewise.trunks.registry import TRUNKS
 from studies.published import DATA, SOURCES, impossible, method_of, methods, printed, published, remarks
-from studies.published.grid import TABLE_15, thesis_best, thesis_space
 
 TEN = ["Contrastive", "Triplet", "LiftedStructure", "NPair", "ProxyNCA"]
 TEN += ["Margin", "ArcFace", "MultiSimilarity", "SoftTriple", "ProxyAnchor"]
@@ -215,8 +215,16 @@ def test_methods_by_any_spelling(name, expected):
 
 
 def test_every_method_has_one_spelling_each():
-    names = [name.lower() for each in methods() for name in (each.method, *each.spellings)]
+    names = [name.lower() for each in methods() if not each.source for name in (each.method, *each.spellings)]
     assert len(names) == len(set(names))
+
+
+def test_one_name_may_be_two_losses():
+    """The thesis' Eq. 2.21 is the generalized lifted structure; the reality check's ProxyNCA is a cross entropy."""
+    assert method_of("LiftedStructure").loss == "LiftedStructureLoss"
+    assert {row["loss"] for row in published("thesis", method="LiftedStructure")} == {"GeneralizedLiftedStructureLoss"}
+    assert {row["loss"] for row in published("reality-check", method="ProxyNCA")} == {"ProxyNCAPPLoss"}
+    assert {row["loss"] for row in published("thesis", method="ProxyNCA")} == {"ProxyNCALoss"}
 
 
 def test_data_by_the_name_of_its_class():

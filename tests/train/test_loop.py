@@ -71,6 +71,7 @@ def test_it_is_a_loop_by_hand(tmp_path, name):
                 optimizer.zero_grad()
                 value = loss(model(images), labels)
                 value.backward()
+                nn.utils.clip_grad_value_([*model.parameters(), *loss.parameters()], 0.1)
                 nn.utils.clip_grad_norm_([*model.parameters(), *loss.parameters()], clip)
                 optimizer.step()
                 losses.append(value.item())
@@ -85,7 +86,7 @@ def test_it_is_a_loop_by_hand(tmp_path, name):
         batches,
         optimizer=settings,
         schedule=ScheduleConfig("step", step=2, gamma=0.5),
-        settings=TrainConfig(epochs=epochs, clip=clip, log_every=1),
+        settings=TrainConfig(epochs=epochs, clip=clip, clip_value=0.1, log_every=1),
     )
     same_flags = {"foreach": True} if name == "RMSprop" else {"fused": True}
     expected, expected_loss, losses = by_hand(**same_flags)

@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from likewise.testing import loop_over
-from likewise.train import Run
-from tests.train.small import linear, same
-from tests.train.two import Centers, share
+from likewise.train import Run, ScheduleConfig, TrainConfig, train
+from tests.train.small import draw, linear, same
+from tests.train.two import SETTINGS, Centers, Ill, mining, pooled, share
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,7 +82,7 @@ GROUPS = {
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
-    codes, said = start(folder, *GROUPS, "norms", "alike")
+    codes, said = start(folder, *GROUPS, "norms", "alike", "mining")
     assert codes == [0, 0], said
     return folder
 
@@ -128,6 +128,27 @@ def test_embeddings_that_are_alike_on_one_process(ended):
     run = Run(ended / "alike")
     assert [line["reason"] for line in run.metrics("end")] == ["finished"]
     assert min(line["spread"] for line in run.metrics("train")) > 1e-2
+
+
+@pytest.mark.slow
+def test_two_mine_what_one_mines(ended, tmp_path):
+    """Each embeds its share of the images; both choose the batches that one process chooses."""
+    model, loss, settings = pooled(), Ill(1000), TrainConfig(epochs=2, mine_steps=2)
+    data = mining(draw(tmp_path / "photos"))
+    constant = ScheduleConfig("constant")
+    train(
+        model,
+        loss,
+        data,
+        optimizer=SETTINGS,
+        schedule=constant,
+        settings=settings,
+        folder=tmp_path / "run",
+        device="cpu",
+    )
+    one, other = (torch.load(ended / f"mining-{rank}.pt") for rank in range(2))
+    assert same(one["model"], other["model"])
+    assert all(torch.allclose(one["model"][name], tensor, atol=1e-6) for name, tensor in model.state_dict().items())
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from likewise.data import BatchLoader, HardBatchSampler, ImageCache
+from likewise.data.augment import Augment
+from likewise.data.crops import CenterCrop
 from likewise.train import Data, NotFinite, OptimizerConfig, ScheduleConfig, TrainConfig, loop, train
 from tests.train.small import Interrupted, draw, linear, loader, terminate, vectors
 
@@ -47,7 +50,20 @@ PLANS = {
     "uneven": {"chunk": 3},
     "norms": {"chunk": 3},
     "late": {"log_every": 3},
+    "mining": {"mine_steps": 2},
 }
+
+
+def mining(photos: ImageCache, rank: int = 0, world_size: int = 1) -> Data:
+    """Classes near each other, without chance in the crops; each process embeds some of three batches."""
+    share = {"rank": rank, "world_size": world_size}
+    sampler = HardBatchSampler(photos.labels, classes=4, per_class=2, anchors=2, steps=5, seed=3, **share)
+    in_order = BatchLoader(photos, [range(15), range(15, 30), range(30, 36)], Augment(8, CenterCrop()), workers=1)
+    return Data(BatchLoader(photos, sampler, Augment(8, CenterCrop()), workers=1), in_order=in_order)
+
+
+def pooled() -> nn.Module:
+    return nn.Sequential(nn.AvgPool2d(4), nn.Flatten(), linear(features=12))
 
 
 class Ill(Centers):
@@ -95,8 +111,11 @@ def main(folder: str, what: str) -> None:
     if what == "norms":
         model = nn.Sequential(model, nn.BatchNorm1d(4))
     at = 4 if what == "stop" and rank == 1 else None  # a signal that reaches one of them
+    data = Data(batches, vectors(2, seed=7))
     if what == "late":  # a batch can be made again
-        batches, model = loader(draw(place / f"photos {rank}"), 5), nn.Sequential(nn.Flatten(), linear(features=192))
+        data, model = Data(loader(draw(place / f"photos {rank}"), 5)), nn.Sequential(nn.Flatten(), linear(features=192))
+    if what == "mining":
+        data, model = mining(draw(place / f"mined {rank}"), rank, 2), pooled()
     Counting.met.clear()
     loop.Step = Later if what == "late" else Counting
     error = ""
@@ -104,7 +123,7 @@ def main(folder: str, what: str) -> None:
         train(
             model,
             Interrupted(loss, at, terminate),
-            Data(batches, None if what == "late" else vectors(2, seed=7)),
+            data,
             optimizer=SETTINGS,
             schedule=ScheduleConfig("constant"),
             settings=TrainConfig(**{"epochs": 2, "log_every": 1, **PLANS.get(what, {})}),

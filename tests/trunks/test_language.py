@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from likewise.app import UserError
+from likewise.data import Glyphs
 from likewise.losses import LanguageGuidance, MultiSimilarityLoss
-from likewise.trunks import class_embeddings, prompts, readable
+from likewise.trunks import Embedder, class_embeddings, prompts, readable
 
 
 def letters(sentences: list[str]) -> list[list[float]]:
@@ -62,3 +64,28 @@ def test_a_real_language_model_knows_its_birds(monkeypatch):
     embeddings = torch.randn(8, 16, requires_grad=True)
     loss(embeddings, torch.arange(8) // 2).backward()
     assert torch.isfinite(embeddings.grad).all()
+
+
+def test_the_command_line_chooses_encoder_and_sentences(monkeypatch: pytest.MonkeyPatch):
+    """The loss gets the mean of the unit vectors of all sentences, from the encoder with that name."""
+    from likewise.app import build as built
+    from likewise.app import configure
+
+    asked: list[object] = []
+
+    def encode(sentences: list[str]) -> list[list[float]]:
+        asked.append(sentences[0])
+        return [[float(len(each)), 1.0] for each in sentences]
+
+    monkeypatch.setattr(built, "sentence_encoder", lambda name: asked.append(name) or encode)
+    settings = {"data": "Glyphs", "loss": "LanguageGuidance", "loss.loss": "ContrastiveLoss"}
+    chosen = {"language.encoder": "some/model", "language.templates": ["a {}", "the letter {}"]}
+    train, model = Glyphs("val", images_per_class=1), Embedder("convnet", 8)
+    loss = built.make_loss(configure(settings | chosen), train, model)
+    name = train.class_names[0]
+    assert asked == ["some/model", f"a {name}", f"the letter {name}"]
+    rows = torch.tensor([[3.0, 1.0], [12.0, 1.0]])
+    mean = torch.nn.functional.normalize(torch.nn.functional.normalize(rows, dim=1).sum(0), dim=0)
+    torch.testing.assert_close(loss.class_embeddings[0], mean)
+    with pytest.raises(UserError, match="--language must be given together with a loss that reads class names"):
+        built.make_loss(configure({"data": "Glyphs", **chosen}), train, model)

@@ -7,8 +7,21 @@ import importlib.util
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from likewise.trunks import TRUNKS, Preprocessing, build, classifier, resnet18
+from likewise.testing import loop_over
+from likewise.trunks import (
+    TRUNKS,
+    Embedder,
+    Preprocessing,
+    build,
+    classifier,
+    linear,
+    load_state,
+    mlp,
+    rebuild,
+    resnet18,
+)
 from tests.trunks.arithmetic import arithmetic_images, arithmetic_state, summary
 
 # What the reference gave for arithmetic_state and images of 66 x 100: torchvision 0.29.2 for ResNet and GoogLeNet,
@@ -80,6 +93,10 @@ ENTRIES = {
 }
 
 
+# one of each family: the others only have more of the same
+SMALLER = [name for name in TRUNKS if name not in ("resnet101", "vit_small", "vit_base")]
+
+
 def test_every_network_with_published_weights_has_a_golden():
     named = {name for name, entry in TRUNKS.items() if entry.published}
     assert named == set(GOLDEN) == set(SIZES) == set(ENTRIES)
@@ -104,6 +121,97 @@ def test_names_shapes_and_sizes_are_the_published_ones(name: str):
     state = trunk.state_dict()
     assert len(state) == count
     assert {key: tuple(state[key].shape) for key in some} == some
+
+
+# parameters with the classifier, of 1000 classes (LeNet: 10), where no weights are published here: torchvision's table
+# of models (ResNet-101, AlexNet, ViT-B/16), timm's results (ViT-Ti/16 5.72 and ViT-S/16 22.05 million: DeiT's), and
+# 156 + 2,416 + 48,120 + 10,164 + 850 of LeNet-5's layers
+COUNTS = {
+    "resnet101": (44_549_160, 1000),
+    "alexnet": (61_100_840, 1000),
+    "vit_base": (86_567_656, 1000),
+    "vit_small": (22_050_664, 1000),
+    "vit_tiny": (5_717_416, 1000),
+    "lenet": (61_706, 10),
+}
+
+
+@loop_over("name, count", COUNTS.items())
+def test_sizes_are_the_known_ones(name: str, count: tuple[int, int]):
+    with torch.device("meta"):
+        trunk = build(name)
+    parameters, classes = count
+    assert sum(each.numel() for each in trunk.parameters()) + classes * (trunk.out_features + 1) == parameters
+
+
+@pytest.mark.filterwarnings("ignore")
+@loop_over("name", ["resnet101", "alexnet"])
+def test_torchvisions_networks_give_the_same(name: str):
+    try:
+        import torchvision
+    except Exception:
+        pytest.skip("torchvision does not import here")
+    theirs, ours = getattr(torchvision.models, name)(weights=None).eval(), build(name).eval()
+    load_state(ours, ours.convert(theirs.state_dict()), skip=(f"{ours.classifier}.",))
+    setattr(*{"resnet101": (theirs, "fc", nn.Identity()), "alexnet": (theirs.classifier, "6", nn.Identity())}[name])
+    images, maps = arithmetic_images(2, 3, 96, 128), None
+    with torch.no_grad():
+        maps = ours(images)
+        torch.testing.assert_close(maps if maps.ndim == 2 else maps.mean(dim=(2, 3)), theirs(images))
+
+
+@pytest.mark.filterwarnings("ignore")
+@loop_over("name", ["vit_tiny", "vit_small"])
+def test_timms_transformers_give_the_same(name: str):
+    try:
+        import timm
+    except Exception:
+        pytest.skip("timm does not import here")
+    ours = build(name).eval()
+    theirs = timm.create_model(f"{name}_patch16_224", pretrained=False, num_classes=0, dynamic_img_size=True).eval()
+    ours.load_state_dict(theirs.state_dict())
+    for shape in ((2, 3, 224, 224), (2, 3, 96, 128)):
+        with torch.no_grad():
+            torch.testing.assert_close(
+                ours(arithmetic_images(*shape)), theirs(arithmetic_images(*shape)), rtol=1e-4, atol=1e-4
+            )
+
+
+def test_a_transformer_written_a_second_time():
+    """From its state dict, with attention as the paper writes it."""
+    trunk = build("vit_tiny").eval()
+    state = {name: each.double() for name, each in arithmetic_state(trunk).items()}
+    trunk.double().load_state_dict(state)
+    images = arithmetic_images(1, 3, 224, 224).double()
+    x = F.conv2d(images, state["patch_embed.proj.weight"], state["patch_embed.proj.bias"], stride=16)[0].flatten(1).T
+    x = torch.cat([state["cls_token"][0], x]) + state["pos_embed"][0]
+    norm = lambda x, name: F.layer_norm(x, (192,), state[f"{name}.weight"], state[f"{name}.bias"], 1e-6)  # noqa: E731
+    full = lambda x, name: x @ state[f"{name}.weight"].T + state[f"{name}.bias"]  # noqa: E731
+    for place in range(12):
+        block = f"blocks.{place}"
+        query, key, value = full(norm(x, f"{block}.norm1"), f"{block}.attn.qkv").split(192, dim=1)
+        heads = [slice(64 * head, 64 * head + 64) for head in range(3)]
+        mixed = [(query[:, at] @ key[:, at].T / 8.0).softmax(dim=1) @ value[:, at] for at in heads]
+        x = x + full(torch.cat(mixed, dim=1), f"{block}.attn.proj")
+        hidden = full(norm(x, f"{block}.norm2"), f"{block}.mlp.fc1")
+        x = x + full(hidden * 0.5 * (1.0 + torch.erf(hidden / 2**0.5)), f"{block}.mlp.fc2")
+    with torch.no_grad():
+        torch.testing.assert_close(trunk(images), norm(x, "norm")[:1])
+    with pytest.raises(ValueError, match="images must have sides that are multiples of 16, but they are 224 x 100"):
+        trunk(torch.zeros(1, 3, 224, 100))
+
+
+def test_trunks_for_vectors():
+    vectors = torch.randn(3, 13)
+    for name, make in {"linear": linear, "mlp": mlp}.items():
+        trunk = make(in_features=13)
+        again = rebuild(trunk.recipe())
+        again.load_state_dict(trunk.state_dict())
+        assert torch.equal(again(vectors), trunk(vectors))
+        assert Embedder(trunk, 4)(vectors).shape == (3, 4)
+        with pytest.raises(ValueError, match=r"inputs must have shape \(B, 13\), but the shape is \(3, 12\)"):
+            trunk(vectors[:, 1:])
+        assert build(name).in_features is None
 
 
 def test_the_small_network_is_four_plain_convolutions():
@@ -141,7 +249,7 @@ def test_published_weights_from_their_package(name: str):
     torch.testing.assert_close(logits[0, ::199], torch.tensor(LOGITS[name]), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", TRUNKS)
+@pytest.mark.parametrize("name", SMALLER)
 def test_the_whole_table(name: str):
     trunk = build(name)
     assert trunk.name == name
@@ -160,7 +268,7 @@ def test_the_whole_table(name: str):
         assert parameter.grad.any(), key
 
 
-@pytest.mark.parametrize("name", TRUNKS)
+@pytest.mark.parametrize("name", SMALLER)
 def test_fresh_networks_neither_vanish_nor_explode(name: str):
     torch.manual_seed(0)
     trunk = build(name)
@@ -168,7 +276,7 @@ def test_fresh_networks_neither_vanish_nor_explode(name: str):
     assert 0.05 < maps.std().item() < 20.0
 
 
-@pytest.mark.parametrize("name", TRUNKS)
+@pytest.mark.parametrize("name", SMALLER)
 def test_gray_and_color(name: str):
     for channels in (1, 3):
         trunk = build(name, in_channels=channels).eval()

@@ -184,6 +184,26 @@ function QuadrupletLoss_matrix(S, pairs, h, points) {
   return found;
 }
 
+// every positive pair against every negative pair
+function QuadrupletWiseLoss_matrix(S, pairs, h) {
+  const found = begin(S), near = [], far = [];
+  pairs.forEach((side, k) => {
+    if (side === 1) near.push(S.data[k] - h.margin);
+    if (side === 2) far.push(S.data[k]);
+  });
+  const [low, high] = [ordered(near), ordered(far)];
+  pairs.forEach((side, k) => {
+    if (side === 1) {
+      const limit = S.data[k] - h.margin, first = below(high, limit, true), count = far.length - first;
+      found.total += high.sums[first] - count * limit;
+      found.units += far.length;
+      found.nonzero += count;
+      found.derivatives[k] -= count;
+    } else if (side === 2) found.derivatives[k] += below(low, S.data[k]);
+  });
+  return found;
+}
+
 // a sample sees so many of the nearest proxies, and all of its own class; their cosines are added up by class
 function ProxyGMLLoss_matrix(S, pairs, h, points) {
   const found = begin(S), { rows: m, columns: n } = S, { classes, centers } = points;
@@ -282,4 +302,25 @@ const SNRContrastiveLoss_absolute_sum = ({ tape, samples }) => {
 // the boundary is the same for all anchors
 const MarginLoss_boundary = ({ samples }, h) => matrixOf(samples.rows, 1, new Float64Array(samples.rows).fill(h.beta));
 const RankedListLoss_number_of_references = ({ samples }) => matrixOf(samples.rows, 1, new Float64Array(samples.rows).fill(samples.rows));
+const RecallAtKLoss_count_anchors = RankedListLoss_number_of_references;
 const MarginLoss_alone = (points, h) => h.nu * h.beta;
+
+// ---- grades: the points of the page have classes, so that a pair is relevant or not
+
+const relevances = ({ labels }) =>
+  matrixOf(labels.length, labels.length, Float64Array.from({ length: labels.length ** 2 }, (_, ij) => {
+    const i = Math.floor(ij / labels.length), j = ij % labels.length;
+    return i !== j && labels[i] === labels[j] ? 1 : 0;
+  }));
+const positivesOf = ({ labels }) => Array.from(labels, (own) => labels.filter((other) => other === own).length - 1);
+const NDCGLoss_relevance = relevances;
+const NDCGLoss_ideal_gain = (points) => {
+  const discount = (count) => Array.from({ length: count }, (_, k) => 1 / Math.log2(k + 2)).reduce((sum, x) => sum + x, 0);
+  return matrixOf(points.labels.length, 1, Float64Array.from(positivesOf(points), discount));
+};
+const HAPLoss_relevance = relevances;
+const HAPLoss_gain_at = (points) => {
+  const gains = relevances(points), counts = positivesOf(points);
+  gains.data.forEach((gain, ij) => (gains.data[ij] = gain / Math.max(counts[Math.floor(ij / counts.length)], 1)));
+  return gains;
+};

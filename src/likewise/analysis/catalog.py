@@ -105,6 +105,7 @@ TITLES = {
     "ProxyAnchor": "Proxy-Anchor",
     "ProxyNCAPP": "ProxyNCA++",
     "ProxyRepulsion": "Proxy repulsion",
+    "QuadrupletWise": "Quadruplet-wise",
     "RecallAtK": "Recall@k",
     "RankedList": "Ranked list",
     "RAW": "RAW + VTHM",  # it includes mining; without a miner it is multi-similarity

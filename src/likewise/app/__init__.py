@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from likewise.app.build import this_machine as this_machine
     from likewise.app.calibration import RATES as RATES
     from likewise.app.calibration import CalibratedModel, Verification, calibrate, verify
+    from likewise.app.classifying import Classification, Prediction, classify
     from likewise.app.comparisons import ComparisonReport, collect_trainings, compare, leaderboard
     from likewise.app.comparisons import leaderboards_by_setting as leaderboards_by_setting
     from likewise.app.conditions import read_conditions
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from likewise.app.defaults import cache_folder as cache_folder
     from likewise.app.demo import Demo, DemoTraining, run_demo
     from likewise.app.embedding import EmbeddedFile, EmbeddingStart, embed_folder
-    from likewise.app.embedding_options import EmbeddingOptions
+    from likewise.app.embedding_options import EmbeddingOptions, ImageOptions
     from likewise.app.errors import Note as Note
     from likewise.app.errors import UserError
     from likewise.app.errors import making as making
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from likewise.app.objects import make as make
     from likewise.app.objects import needed as needed
     from likewise.app.objects import resolve as resolve
+    from likewise.app.recipes import find_recipe as find_recipe
+    from likewise.app.recipes import list_recipes as list_recipes
     from likewise.app.runs import open_run as open_run
     from likewise.app.search_output import MEMBERS as MEMBERS
     from likewise.app.search_output import (
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
     from likewise.app.serving import find_served as find_served
     from likewise.app.serving import index_place as index_place
     from likewise.app.serving import url_of as url_of
+    from likewise.app.sheets import draw_dataset
     from likewise.app.studies import OnStart as OnStart
     from likewise.app.studies import repeat, run_study, tune
     from likewise.app.study_file import StudyFile
@@ -99,6 +103,7 @@ if TYPE_CHECKING:
     from likewise.app.study_report import StudyReport
     from likewise.app.study_table import view_study as view_study
     from likewise.app.study_transfer import export_study, merge_study, pack_study, run_planned
+    from likewise.app.table_evaluation import TableEvaluation, evaluate_table
     from likewise.app.tables import TABLE_FORMATS as TABLE_FORMATS
     from likewise.app.tables import write_rows
     from likewise.app.training import resume, train
@@ -109,6 +114,7 @@ __all__ = [
     "Answer",
     "CalibratedModel",
     "Check",
+    "Classification",
     "Cluster",
     "ComparisonReport",
     "Demo",
@@ -118,13 +124,16 @@ __all__ = [
     "EmbeddingStart",
     "Evaluation",
     "Execution",
+    "ImageOptions",
     "IndexResult",
     "Match",
     "NotAllowed",
+    "Prediction",
     "SearchResult",
     "Service",
     "StudyFile",
     "StudyReport",
+    "TableEvaluation",
     "UnreadableImagesError",
     "UserError",
     "Verification",
@@ -132,13 +141,16 @@ __all__ = [
     "answer_shots",
     "calibrate",
     "check_artifact",
+    "classify",
     "cluster_rows",
     "cluster_shots",
     "collect_trainings",
     "compare",
     "configure",
+    "draw_dataset",
     "embed_folder",
     "evaluate",
+    "evaluate_table",
     "execute_pack",
     "export",
     "export_study",
@@ -176,13 +188,14 @@ __all__ = [
 _PLACES = {
     "build": "Machine Pieces this_machine",
     "calibration": "CalibratedModel RATES Verification calibrate verify",
+    "classifying": "Classification Prediction classify",
     "comparisons": "ComparisonReport collect_trainings compare leaderboard leaderboards_by_setting",
     "conditions": "read_conditions",
     "configuration": "add_group add_settings configure dump_configuration parse_request",
     "defaults": "cache_folder",
     "demo": "Demo DemoTraining run_demo",
     "embedding": "EmbeddedFile EmbeddingStart embed_folder",
-    "embedding_options": "EmbeddingOptions",
+    "embedding_options": "EmbeddingOptions ImageOptions",
     "errors": "Note UserError making nearest sentence writing",
     "evaluation": "Evaluation evaluate report",
     "execute": "execute_pack",
@@ -195,16 +208,19 @@ _PLACES = {
     "integrity": "Check check_artifact",
     "layers": "allowed_by flags_of read_request",
     "objects": "KINDS Kind import_class kind_of make needed resolve",
+    "recipes": "find_recipe list_recipes",
     "runs": "open_run",
     "search_output": "MEMBERS answer_rows answer_shots check_outputs cluster_rows cluster_shots group_rows group_shots item_row write_sheet",
     "searching": "Answer Cluster Match RERANKS SearchResult find_clusters find_duplicates search",
     "serving": "SERVER_TOKEN SERVING_MODEL Service bind_socket check_host check_server_packages choose_token find_served index_next_to index_place serve url_of",
+    "sheets": "draw_dataset",
     "studies": "OnStart repeat run_study tune",
     "study_file": "StudyFile",
     "study_io": "find_presets read_study",
     "study_report": "StudyReport",
     "study_table": "view_study",
     "study_transfer": "export_study merge_study pack_study run_planned",
+    "table_evaluation": "TableEvaluation evaluate_table",
     "tables": "TABLE_FORMATS write_rows",
     "training": "resume train",
     "trust": "NotAllowed allow_flags",

@@ -18,12 +18,22 @@ from likewise.app.defaults import PHOTOGRAPHS, Config, cache_folder
 from likewise.app.errors import Note, UserError, making
 from likewise.app.objects import KINDS, import_class, make, needed
 from likewise.app.parts import Parts, read_parts
+from likewise.app.recalls import recall_ks
 from likewise.app.trust import foreign_names, named_classes
-from likewise.data import TRANSFORMS, BatchLoader, ImageCache, ImageDataset, Transform, cached, free_memory
+from likewise.data import (
+    TRANSFORMS,
+    BatchLoader,
+    ImageCache,
+    ImageDataset,
+    MiningSampler,
+    Transform,
+    cached,
+    free_memory,
+)
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
 from likewise.train import Data, FeatureLoader, OptimizerConfig, Run, ScheduleConfig, Sealed, TrainConfig, train
-from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings
+from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings, sentence_encoder
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
     from likewise.analysis import Recorder
@@ -148,7 +158,7 @@ def make_settings(config: Config) -> tuple[OptimizerConfig, ScheduleConfig, Trai
     with making("--schedule"):
         schedule = ScheduleConfig(**config["schedule"])
     with making("--train"):
-        settings = TrainConfig(**config["train"])
+        settings = TrainConfig(**{**config["train"], "ks": recall_ks(config)})
     with making("--lens"):
         _make_second_loss(config.get("lens") or {})
     return optimizer, schedule, settings
@@ -201,7 +211,10 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
         ),
         None if val is None else store.in_order(val),
     )  # fmt: skip
-    data = Data(batches, held_out, store.sealed(parts), train.class_names)
+    everything = None
+    if isinstance(sampler, MiningSampler) and sampler.mines:
+        everything = store.of_features(model, None, train, None)[0] if model.freeze else store.in_order(train)
+    data = Data(batches, held_out, store.sealed(parts), train.class_names, everything)
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
 
 
@@ -317,7 +330,15 @@ def make_loss(config: Config, train: ImageDataset, model: Embedder) -> nn.Module
     names = [name for _, name in named_classes(config["loss"])]
     if any("class_embeddings" in needed(KINDS["loss"], import_class(name)) for name in names):
         with making("the language embeddings of the classes"):
-            values["class_embeddings"] = class_embeddings(train.class_names)
+            language = config.get("language") or {}
+            encoder = language.get("encoder")
+            values["class_embeddings"] = class_embeddings(
+                train.class_names,
+                None if encoder is None else sentence_encoder(encoder),
+                templates=language.get("templates") or ("a photo of a {}",),
+            )
+    elif config.get("language") is not None:
+        raise UserError("--language must be given together with a loss that reads class names, LanguageGuidance")
     with making("the loss"):
         loss: nn.Module = make(KINDS["loss"], config["loss"], values)
         return loss if config["memory"] is None else CrossBatchMemory(loss, **config["memory"])  # type: ignore[arg-type]

@@ -99,7 +99,7 @@ def calibrate(
     if images is None:
         labels, vectors, broken = _embed_validation(source, transform, allow)
     else:
-        labels, vectors, broken = _embed_images(source, images, ImageOptions(root, path_column, label_column))
+        labels, vectors, broken = _embed_labeled(source, images, ImageOptions(root, path_column, label_column))
     with making("the calibration"):
         learned = calibrate_embeddings(vectors, labels, far=far)
     with source.as_file() as original:
@@ -130,7 +130,7 @@ def _embed_validation(source: ModelSource, transform: str | None, allow: Collect
     return parts[0].labels.cpu().numpy(), parts[0].embeddings.float().cpu().numpy(), ()
 
 
-def _embed_images(source: ModelSource, images: str | Path, options: ImageOptions) -> _Labeled:
+def _embed_labeled(source: ModelSource, images: str | Path, options: ImageOptions) -> _Labeled:
     """Embed the labeled images of a folder or a table."""
     files = find_images(images, options)
     labels = np.array(files.labels if files.labels is not None else [], np.int64)
@@ -139,7 +139,7 @@ def _embed_images(source: ModelSource, images: str | Path, options: ImageOptions
     seen = set(source.read_card().classes or ()) & set(files.class_names)
     if seen:
         _warn(f"the model was trained on {len(seen):,} of these classes: on others its errors will be more frequent")
-    rows, vectors, broken = _embed_labeled(source.load(), files, np.flatnonzero(labels >= 0))
+    rows, vectors, broken = embed_images(source.load(), files, np.flatnonzero(labels >= 0))
     return labels[rows], vectors, broken
 
 
@@ -147,10 +147,20 @@ def _warn(text: str) -> None:
     warnings.warn(text, Note, stacklevel=3)
 
 
-def _embed_labeled(
+def embed_images(
     encoder: Encoder, images: ImageList, wanted: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], tuple[Broken, ...]]:
-    """Rows of the images that can be read, their vectors, and the broken ones."""
+    """Rows of the images that can be read, their vectors, and the broken ones.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.trunks import Embedder
+        >>> file = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> Embedder("convnet", 8).save(file)
+        >>> embed_images(Encoder.load(file), ImageList(Path(), ("nowhere.png",)), np.array([0]))
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: none of the images can be read
+    """
     files = [images.root / images.paths[row] for row in wanted]
     batch = batch_for(encoder.transform, encoder.device)
     embedding = Embedding(encoder.model, encoder.device, encoder.transform, batch)

@@ -102,6 +102,23 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Language:
+    """How class names are embedded for a loss that reads them, LanguageGuidance.
+
+    Args:
+        encoder: a sentence-transformers model, by its name or folder; by default all-MiniLM-L6-v2 from its package.
+        templates: sentences with {} where the name goes; the embedding is the mean over them.
+
+    Examples:
+        >>> Language().templates
+        ('a photo of a {}',)
+    """
+
+    encoder: str | None = None
+    templates: tuple[str, ...] = ("a photo of a {}",)
+
+
+@dataclass(frozen=True)
 class Setting:
     """A setting of a configuration, or a group of them.
 
@@ -132,6 +149,10 @@ SETTINGS: Mapping[str, Setting] = {
         Any, "a name that `likewise losses` lists; --loss.help NAME shows its options (MultiSimilarityLoss)"
     ),
     "memory": Setting(Memory | None, "compare with earlier batches, too (--memory.size 1024)"),
+    "language": Setting(
+        Language | None,
+        "how class names are embedded (--language.encoder NAME --language.templates '[a picture of {}]')",
+    ),
     "sampler": Setting(
         Any, "which images make a batch; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)"
     ),
@@ -225,8 +246,8 @@ def _skipped(tree: Tree) -> tuple[tuple[str, frozenset[str]], ...]:
         for word in path:
             chosen = chosen.get(word, {}) if isinstance(chosen, dict) else {}
         skip = set(kind.filled)
-        for depth, each in _classes(chosen):
-            skip |= {"loss.init_args." * depth + argument for argument in needed(kind, import_class(each))}
+        for place, each in _classes(chosen):
+            skip |= {place + argument for argument in needed(kind, import_class(each))}
         found.append((name, frozenset(skip)))
     return tuple(found)
 
@@ -239,12 +260,13 @@ def _parser(skipped: tuple[tuple[str, frozenset[str]], ...]) -> ArgumentParser:
     return parser
 
 
-def _classes(tree: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """The classes of a loss and of the losses inside it."""
+def _classes(tree: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """The classes of a loss and of the losses inside it, after what stands before the names of their arguments."""
     if isinstance(tree, dict) and isinstance(tree.get("class_path"), str):
-        yield depth, tree["class_path"]
-        inner = tree.get("init_args")
-        yield from _classes(inner.get("loss") if isinstance(inner, dict) else None, depth + 1)
+        yield place, tree["class_path"]
+        inner = tree.get("init_args") or {}
+        for name in ("loss", "other"):
+            yield from _classes(inner.get(name), f"{place}{name}.init_args.")
 
 
 def configure(

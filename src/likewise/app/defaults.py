@@ -56,7 +56,10 @@ RULES = (
         "likewise.data.Glyphs",
         {"transform": "glyphs", "model": {"trunk": "convnet", "dim": 64}, "optimizer": {"lr": 1e-3}},
     ),
-    Rule("model.trunk", "convnet", {"model": {"weights": None}}),  # none are published
+    *(
+        Rule("model.trunk", name, {"model": {"weights": None}})  # none are published, or only as a file
+        for name in ("convnet", "lenet", "alexnet", "resnet101", "vit_*", "mlp", "linear")
+    ),
     Rule("model.trunk", "timm:*", {"model": {"weights": "pretrained"}}),
     Rule("model.trunk", "transformers:*", {"model": {"weights": "pretrained"}}),
     Rule("model.weights", None, {"model": {"freeze_bn": False}}),  # there is nothing in them to keep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,8 +12,10 @@ from likewise.app.build import Machine, Store, make_transform, this_machine
 from likewise.app.defaults import Config
 from likewise.app.errors import Note, UserError, making
 from likewise.app.parts import read_parts
+from likewise.app.recalls import recall_ks
 from likewise.app.runs import open_run
 from likewise.data import ImageCache
+from likewise.formula import whole_number
 from likewise.metrics import Interval
 from likewise.report import Compared, Part, Scores, measure_part, write_report
 from likewise.train import Run, embed
@@ -58,7 +60,14 @@ def model_file(run: Run, name: str | None) -> Path:
 
 
 def parts_of(
-    run: Run, config: Config, machine: Machine, *, model: str | None = None, test: Opening | None
+    run: Run,
+    config: Config,
+    machine: Machine,
+    *,
+    model: str | None = None,
+    test: Opening | None,
+    ks: Sequence[int] | None = None,
+    clusterings: int = 0,
 ) -> list[Part]:
     """The validation part of a run, embedded, and its test part if that is to be opened.
 
@@ -77,17 +86,18 @@ def parts_of(
     if test is not None and sealed is None:
         raise UserError(f"{run.folder} has no test part: nothing was sealed when it was trained")
     _, val = store.split(parts)
+    recalls = recall_ks(config if ks is None else {"train": {"ks": ks}})
     made = [] if val is None else [_embed_part("validation", embedder, store.place(val), store)]
     if test is not None and sealed is not None:
         name = file.stem if file.parent == run.folder else str(file)
         images = sealed.open(run, test.why, model=name, evaluating=True)
         made.append(_embed_part("test", embedder, images, store))
-    return made
+    return [replace(part, ks=recalls, clusterings=clusterings) for part in made]
 
 
 def _embed_part(name: str, model: Embedder, images: ImageCache, store: Store) -> Part:
     found = embed(model, store.in_order(images), precision=store.config["train"]["precision"])
-    return Part(name, found.embeddings, found.labels, images.class_names, images.image, images.is_query)
+    return Part(name, found.embeddings, found.labels, images.class_names, images.image, images.is_query, images.cameras)
 
 
 def scores(part: Part) -> dict[str, Interval]:
@@ -135,6 +145,8 @@ def evaluate(
     *,
     model: str | None = None,
     test: str | None = None,
+    ks: Sequence[int] | None = None,
+    clusterings: int = 0,
     machine: Machine | None = None,
     allow: Collection[str] = (),
 ) -> Evaluation:
@@ -144,6 +156,8 @@ def evaluate(
         run: the run, or its folder.
         model: ``"best"`` (default), ``"last"`` (the end of training), or a file.
         test: why the test set is opened, for the record; ``None`` leaves it sealed.
+        ks: the k of the recalls; by default those of the configuration or of the data set.
+        clusterings: also NMI, AMI and F1, as means of so many runs of k-means.
         machine: where to compute; by default what Accelerate finds.
         allow: a package of the user's own whose data set the run names; its loss is never imported.
 
@@ -157,7 +171,9 @@ def evaluate(
     run = run if isinstance(run, Run) else open_run(Path(run))
     config, file = evaluation_config_of(run, allow), model_file(run, model)
     opening = None if test is None else Opening(test)
-    parts = parts_of(run, config, this_machine() if machine is None else machine, model=model, test=opening)
+    machine = this_machine() if machine is None else machine
+    clusterings = whole_number("clusterings", clusterings, 0)
+    parts = parts_of(run, config, machine, model=model, test=opening, ks=ks, clusterings=clusterings)
     if not parts:
         raise UserError(f"{run.folder} has no validation part to measure on; --test opens the test set")
     found = {}
@@ -171,13 +187,21 @@ def evaluate(
 
 
 def report(
-    run: Run | str | Path, out: Path | None = None, *, machine: Machine | None = None, allow: Collection[str] = ()
+    run: Run | str | Path,
+    out: Path | None = None,
+    *,
+    ks: Sequence[int] | None = None,
+    clusterings: int = 0,
+    machine: Machine | None = None,
+    allow: Collection[str] = (),
 ) -> Path:
     """Write a run's report again, from its records and its validation part; returns its file.
 
     Args:
         run: the run, or its folder.
         out: where to; by default ``report.html`` in the run's folder.
+        ks: the k of the recalls; by default those of the configuration or of the data set.
+        clusterings: also NMI, AMI and F1, as means of so many runs of k-means.
         machine: where to compute; by default what Accelerate finds.
         allow: a package of the user's own whose data set the run names; its loss is never imported.
 
@@ -190,7 +214,8 @@ def report(
 
     run = run if isinstance(run, Run) else open_run(Path(run))
     config = evaluation_config_of(run, allow)
-    parts = parts_of(run, config, this_machine() if machine is None else machine, test=None)
+    machine = this_machine() if machine is None else machine
+    parts = parts_of(run, config, machine, test=None, ks=ks, clusterings=whole_number("clusterings", clusterings, 0))
     return write(run, parts, out)
 
 

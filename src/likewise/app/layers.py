@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from likewise.app.defaults import Tree, merged, other_class
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.objects import kind_of, resolve
+from likewise.app.recipes import find_recipe
 from likewise.app.trust import check_names, named_classes
 from likewise.sanitize import read_yaml
 from likewise.schema import upgrade
@@ -133,8 +134,19 @@ def stack(
     above: Tree = {}
     for path, value in settings:
         _place(above, path, value, allow)
+    return overlay([*(read_file(each, allow) for each in files), above])
+
+
+def overlay(layers: Iterable[Tree]) -> Tree:
+    """Trees with import paths, later ones over earlier ones; another loss takes the learning rates of the old one along.
+
+    Examples:
+        >>> below = {"loss": {"class_path": "a.A"}, "optimizer": {"lr": 0.1, "lrs": {"proxies": 1.0}}}
+        >>> overlay([below, {"loss": {"class_path": "a.B"}}])["optimizer"]
+        {'lr': 0.1, 'lrs': {}}
+    """
     result: Tree = {}
-    for layer in (*(read_file(each, allow) for each in files), above):
+    for layer in layers:
         if _is_other_loss(result, layer):
             result = _without_its_rates(result)
         result = merged(result, layer)
@@ -142,19 +154,17 @@ def stack(
 
 
 def read_file(name: str | Path, allow: Collection[str] = ()) -> Tree:
-    """A configuration file in the present schema, with every class by its import path.
+    """A configuration file, or a packaged recipe by its name, in the present schema, with every class by its import path.
 
     Examples:
         >>> read_file("nowhere.yaml")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --config: there is no file nowhere.yaml
+        likewise.app.errors.UserError: --config: there is no file or recipe nowhere.yaml
     """
     import yaml
 
     try:
-        content = read_yaml(Path(name).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"--config: there is no file {name}") from None
+        content = read_yaml(find_recipe(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--config {name}: {sentence(error)}") from error
     except yaml.YAMLError as error:

@@ -92,8 +92,7 @@ KINDS: Mapping[str, Kind] = {
         "sampler",
         "likewise.data",
         "torch.utils.data.Sampler",
-        # the first two need the embeddings of all images before every epoch, the third a matrix of tags
-        left_out=frozenset({"HardBatchSampler", "HardPairSampler", "MultiLabelSampler"}),
+        left_out=frozenset({"MultiLabelSampler"}),  # it needs a matrix of tags
         filled=frozenset({"labels", "categories", "seed", "rank", "world_size"}),
     ),
 }
@@ -108,7 +107,7 @@ PARTS = (
 
 
 def kind_of(path: tuple[str, ...]) -> Kind | None:
-    """What a key gives by name: ``loss``, and ``miner`` or ``loss`` anywhere inside it; ``lens.compare_with`` is a loss, too.
+    """What a key gives by name: ``loss``, and ``miner``, ``loss`` or ``other`` inside it; ``lens.compare_with`` is a loss, too.
 
     Examples:
         >>> kind_of(("loss", "miner")).what, kind_of(("lens", "compare_with")).what, kind_of(("train", "epochs"))
@@ -116,8 +115,9 @@ def kind_of(path: tuple[str, ...]) -> Kind | None:
     """
     if path[:2] == ("lens", "compare_with"):
         path = ("loss", *path[2:])
-    inside = len(path) == 1 or (path[0] == "loss" and path[-1] in ("loss", "miner"))
-    return KINDS.get(path[-1]) if inside and (len(path) > 1 or path[-1] != "miner") else None
+    inside = len(path) == 1 or (path[0] == "loss" and path[-1] in ("loss", "miner", "other"))
+    name = "loss" if path[-1] == "other" and len(path) > 1 else path[-1]
+    return KINDS.get(name) if inside and (len(path) > 1 or name != "miner") else None
 
 
 def import_class(path: str) -> Any:

@@ -27,10 +27,19 @@ from likewise.protocols import (
     Study,
     at_point,
     space_of,
+    thesis_space,
 )
 from likewise.train import OptimizerConfig, parameter_groups
 
-METHODS: Mapping[str, Method] = {"bayesian": Bayesian(), "grid": CoordinateGrid(), "random": Random()}
+THESIS = "thesis-grid"
+"""The search of the thesis' table 15: its values, one setting after the other."""
+
+METHODS: Mapping[str, Method] = {
+    "bayesian": Bayesian(),
+    "grid": CoordinateGrid(),
+    "random": Random(),
+    THESIS: CoordinateGrid(),
+}
 LOSS_RATE_PATH = "optimizer.lrs.loss"
 LEARNING_RATE, LOSS_LEARNING_RATE = Range(1e-6, 1e-2, log=True), Range(1e-4, 1.0, log=True)
 """Learning rates that are searched: of the network, and of parameters of the loss, such as proxies."""
@@ -53,20 +62,43 @@ def make_search(study: StudyFile, execution: Execution | None = None) -> Search:
     options, folds = dict(study.search or {}), study.chosen_protocol().folds
     [method] = study.methods
     config = study.configuration(method)
-    space = resolve_space(config, options.get("space"))
+    how = options.get("how", "bayesian")
+    space = resolve_space(config, options.get("space"), how=how)
+    begin = default_points(config, space) if how != THESIS else (start_of(space),)
+    chosen = CoordinateGrid(start=begin[0]) if how == "grid" and begin else METHODS[how]
     together = 1 if execution is None else max(1, execution.count() // len(folds))
     return Search(
         method,
         config,
         space,
-        METHODS[options.get("how", "bayesian")],
+        chosen,
         folds=folds,
         objective=study.metric,
-        rounds=options.get("rounds", 50),
+        rounds=options.get("rounds") or default_rounds(space, how),
         at_once=options.get("at_once") or together,
         seed=config["seed"],
-        begin=default_points(config, space),
+        begin=begin,
     )
+
+
+def default_rounds(space: Space, how: str) -> int:
+    """The number of settings that a search tries where none is given: 50, or the whole grid of the thesis.
+
+    Examples:
+        >>> default_rounds({"loss.margin": Range(0.0, 1.0, step=0.1)}, THESIS), default_rounds({}, "bayesian")
+        (12, 50)
+    """
+    return 1 + sum(len(setting.grid()) for setting in space.values()) if how == THESIS else 50
+
+
+def start_of(space: Space) -> dict[str, Any]:
+    """The point of a space at which every setting has its default.
+
+    Examples:
+        >>> start_of({"loss.margin": Range(0.0, 1.0, default=0.1)})
+        {'loss.margin': 0.1}
+    """
+    return {path: setting.start for path, setting in space.items()}
 
 
 def check_search(search: Search, trials: Study, folder: object) -> None:
@@ -99,13 +131,16 @@ def parse_search(search: Sequence[str]) -> dict[str, str | None]:
     return {path: text if equals else None for path, equals, text in pairs}
 
 
-def resolve_space(config: Tree, ranges: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+def resolve_space(
+    config: Tree, ranges: Mapping[str, str | None] | None = None, *, how: str = "bayesian"
+) -> dict[str, Any]:
     """The settings to search, with their ranges.
 
     Args:
         config: a complete configuration.
-        ranges: by path, ``"LOW:HIGH"``, ``"LOW:HIGH:log"``, or ``None`` for the range that the loss or its miner declares;
-            by default all that they declare, and learning rates.
+        ranges: by path, ``"LOW:HIGH"``, ``"LOW:HIGH:log"``, ``"LOW:HIGH:STEP"``, or ``None`` for the range that the loss or
+            its miner declares; by default all that they declare, and learning rates.
+        how: the way of searching; ``"thesis-grid"`` has the settings and values of the thesis' table 15.
 
     Examples:
         >>> from likewise import app
@@ -114,6 +149,8 @@ def resolve_space(config: Tree, ranges: Mapping[str, str | None] | None = None) 
         ['loss.margin', 'loss.alpha', 'optimizer.lr', 'optimizer.lrs.loss']
     """
     loss = import_class(config["loss"]["class_path"])
+    if how == THESIS:
+        return _thesis_space(config, loss.__name__, ranges)
     miner_path = ((config["loss"].get("init_args") or {}).get("miner") or {}).get("class_path")
     miner = None if miner_path is None else import_class(miner_path)
     try:
@@ -142,6 +179,26 @@ def resolve_space(config: Tree, ranges: Mapping[str, str | None] | None = None) 
     return space
 
 
+def _thesis_space(config: Tree, loss: str, ranges: Mapping[str, str | None] | None) -> dict[str, Any]:
+    """The rows of table 15 that a loss has, or those of them that are named, in the order of the table."""
+    with making(f"--how {THESIS}"):
+        space = thesis_space(loss)
+    for path, text in (ranges or {}).items():
+        if path not in space or text is not None:
+            listed = ", ".join(space)
+            raise UserError(
+                f"--search must name some of {listed} for --how {THESIS}, without ranges, but it has {path}"
+            )
+    chosen = {path: setting for path, setting in space.items() if not ranges or path in ranges}
+    if "loss.miner.epsilon" in chosen and _value(config, "loss.miner") is None:
+        raise UserError(
+            f"--how {THESIS} searches loss.miner.epsilon, but the loss has no miner; give --loss.miner MultiSimilarityMiner"
+        )
+    with making(f"--how {THESIS}"):
+        check(at_point(config, start_of(chosen)), foreign_names(config))
+    return chosen
+
+
 def _has_parameters(loss: Any) -> bool:
     """Whether a loss has proxies or class weights, with a separate learning rate."""
     return "num_classes" in needed(KINDS["loss"], loss)
@@ -150,8 +207,8 @@ def _has_parameters(loss: Any) -> bool:
 def default_points(config: Tree, space: Space) -> tuple[Point, ...]:
     """The values of the configuration as the first point to try, so that no search ends below its defaults.
 
-    A value that the configuration leaves open is the one that its loss or the optimizer uses.  There is no point if a
-    value is outside of the space.
+    A value that the configuration leaves open is the one that its loss or the optimizer uses.  On a range with a step it is
+    the nearest value of the grid.  There is no point if a value is outside of the space.
 
     Examples:
         >>> config = {"loss": {"class_path": "likewise.losses.TripletLoss", "init_args": {"margin": 0.1}}}
@@ -159,6 +216,8 @@ def default_points(config: Tree, space: Space) -> tuple[Point, ...]:
         ({'loss.margin': 0.1},)
         >>> default_points(config, {"loss.margin": Range(0.2, 0.5)})
         ()
+        >>> default_points(config, {"loss.margin": Range(0.0, 0.5, step=0.25, on_grid=True)})
+        ({'loss.margin': 0.0},)
         >>> config = {"loss": {"class_path": "likewise.losses.ContrastiveLoss", "init_args": {"positive_margin": None}}}
         >>> default_points(config, {"loss.positive_margin": Range(0.0, 1.0)})
         ({'loss.positive_margin': 1.0},)
@@ -169,7 +228,7 @@ def default_points(config: Tree, space: Space) -> tuple[Point, ...]:
         value = _resolve_value(config, path) if value is None else value
         if not setting.has(value):
             return ()
-        point[path] = value
+        point[path] = setting.rounded(value) if isinstance(setting, Range) and setting.on_grid else value
     return (point,)
 
 
@@ -204,8 +263,18 @@ def _parse_range(path: str, text: str, *, whole: bool) -> Range:
     low, _, rest = str(text).partition(":")
     high, colon, scale = rest.partition(":")
     try:
-        if colon and scale != "log":
-            raise ValueError(f"there is no scale {scale or 'of that name'}")
-        return Range(float(low), float(high), log=scale == "log", whole=whole)
+        if scale == "log":
+            return Range(float(low), float(high), log=True, whole=whole)
+        step = _parse_step(scale) if colon else None
+        return Range(float(low), float(high), step=step, whole=whole, on_grid=step is not None)
     except ValueError as error:
-        raise UserError(f"--search {path} must be LOW:HIGH or LOW:HIGH:log, but it is {text}: {error}") from error
+        raise UserError(
+            f"--search {path} must be LOW:HIGH, LOW:HIGH:log or LOW:HIGH:STEP, but it is {text}: {error}"
+        ) from error
+
+
+def _parse_step(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"there is no scale {text or 'of that name'}") from None

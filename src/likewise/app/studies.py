@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,9 +12,10 @@ from likewise.app.configuration import check
 from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, require_package
 from likewise.app.execution import Execution, Watch, run_trials
-from likewise.app.search_space import check_search, make_search, parse_search, resolve_space
+from likewise.app.search_space import check_search, default_rounds, make_search, parse_search, resolve_space
 from likewise.app.study_file import StudyFile
 from likewise.app.study_io import find_presets, make_study, read_study, write_study
+from likewise.app.study_recipes import leave_to_protocol, protocol_of
 from likewise.app.study_report import StudyReport, conclude_search, conclude_study
 from likewise.app.study_table import begin_study, drive_study
 from likewise.protocols import Bayesian, Study, history, is_over, plan
@@ -55,7 +56,7 @@ def run_study(
         (2, False)
     """
     execution = execution or Execution()
-    content, place = _load(study, folder)
+    content, place = _load(study, folder, execution.allow)
     content = replace(content, allow=execution.allow)
     if content.search is not None:
         return _run_search(content, place, execution, on_start, watch)
@@ -77,7 +78,7 @@ def repeat(
     *,
     seeds: int = 5,
     name: str | None = None,
-    protocol: str | Tree = "own-validation",
+    protocol: str | Tree | None = None,
     execution: Execution | None = None,
     on_start: OnStart | None = None,
     watch: Watch | None = None,
@@ -89,7 +90,8 @@ def repeat(
         folder: where results go; by default ``studies/repeat-NAME``.
         seeds: number of seeds.
         name: of the method; by default that of its loss.
-        protocol: how classes are held out: see `likewise.protocols.PROTOCOLS`.
+        protocol: how classes are held out, in place of the configuration's split: see `likewise.protocols.PROTOCOLS`;
+            by default as that split says.
         execution: where trials run, how many at once and for how long; ``workers=0`` only plans.
         on_start: called with the study, its folder and its table before the first training.
         watch: called twice a second with the states of all trials.
@@ -110,10 +112,10 @@ def repeat(
     study = StudyFile(
         f"repeat-{method}",
         what=f"{method} with {seeds} seeds",
-        base={**config, "out": None},
+        base={**leave_to_protocol(config), "out": None},
         methods={method: {}},
         seeds=list(range(config["seed"], config["seed"] + seeds)),
-        protocol=protocol,
+        protocol=protocol_of(config["split"]) if protocol is None else protocol,
         allow=execution.allow,
     )
     return run_study(study, folder, execution=execution, on_start=on_start, watch=watch)
@@ -123,12 +125,12 @@ def tune(
     config: Tree,
     folder: str | os.PathLike[str] | None = None,
     *,
-    rounds: int = 50,
+    rounds: int | None = None,
     how: str = "bayesian",
     search: Sequence[str] | None = None,
     at_once: int | None = None,
     name: str | None = None,
-    protocol: str | Tree = "own-validation",
+    protocol: str | Tree | None = None,
     execution: Execution | None = None,
     on_start: OnStart | None = None,
     watch: Watch | None = None,
@@ -141,13 +143,15 @@ def tune(
     Args:
         config: a configuration, as `configure` returns it.
         folder: where results go; by default ``studies/tune-NAME``.
-        rounds: number of settings to try.
-        how: ``"bayesian"``, ``"grid"`` or ``"random"``.
+        rounds: number of settings to try; by default 50, or the whole grid of the thesis.
+        how: ``"bayesian"``, ``"random"``, ``"grid"`` (one setting after the other), or ``"thesis-grid"``, the same with the
+            settings and values of the thesis' table 15.
         search: paths to search, with their ranges if they have no declared one: ``["loss.alpha",
-            "optimizer.lr=1e-5:1e-2:log"]``; by default all that the loss and its miner declare, and learning rates.
+            "optimizer.lr=1e-5:1e-2:log", "loss.margin=0:1:0.1"]``; by default all that the loss and its miner declare, and learning rates.
         at_once: number of settings that are chosen together; by default as many as run at once.
         name: of the method; by default that of its loss.
-        protocol: how classes are held out: see `likewise.protocols.PROTOCOLS`.
+        protocol: how classes are held out, in place of the configuration's split: see `likewise.protocols.PROTOCOLS`;
+            by default as that split says.
         execution: where trials run, how many at once and for how long; ``workers=0`` only plans.
         on_start: called with the study, its folder and its table before the first training.
         watch: called twice a second with the states of all trials.
@@ -165,13 +169,15 @@ def tune(
     config = check(config, execution.allow)
     method = name or _loss_name(config)
     ranges = None if search is None else parse_search(search)
-    options: Tree = {"space": ranges or dict.fromkeys(resolve_space(config)), "how": how, "rounds": rounds}
+    space = resolve_space(config, ranges, how=how)
+    options: Tree = {"space": ranges or dict.fromkeys(space), "how": how}
+    options["rounds"] = default_rounds(space, how) if rounds is None else rounds
     study = StudyFile(
         f"tune-{method}",
-        base={**config, "out": None},
+        base={**leave_to_protocol(config), "out": None},
         methods={method: {}},
         seeds=[config["seed"]],
-        protocol=protocol,
+        protocol=protocol_of(config["split"]) if protocol is None else protocol,
         search=options | ({} if at_once is None else {"at_once": at_once}),
         allow=execution.allow,
     )
@@ -202,7 +208,9 @@ def _run_search(
 
 
 def _load(
-    study: StudyFile | Mapping[str, Any] | str | os.PathLike[str], folder: str | os.PathLike[str] | None
+    study: StudyFile | Mapping[str, Any] | str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None,
+    allow: Collection[str],
 ) -> tuple[StudyFile, Path]:
     """The content of a study, and its folder."""
     if isinstance(study, str) and study in find_presets() and not Path(study).exists():
@@ -211,11 +219,11 @@ def _load(
         content = study
     elif isinstance(study, Mapping):
         try:
-            content = make_study({"schema": SCHEMA, **study})
+            content = make_study({"schema": SCHEMA, **study}, allow=allow)
         except UserError as error:
             raise UserError(f"the study {error}" if str(error).startswith("must") else str(error)) from error
     else:
-        content = read_study(study)
+        content = read_study(study, allow=allow)
         if folder is None and Path(study).is_dir():
             folder = study
     return content, Path("studies", content.name) if folder is None else Path(folder)

@@ -15,7 +15,7 @@ from likewise.app.defaults import Tree, defaults_for, merged
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.layers import with_paths
 from likewise.app.objects import KINDS
-from likewise.app.trials import METRICS
+from likewise.app.recalls import OF_ALL_RANKS, is_metric, metrics_of
 from likewise.app.trust import NotAllowed
 from likewise.formula import whole_number
 from likewise.protocols import (
@@ -30,7 +30,7 @@ from likewise.protocols import (
 from likewise.schema import SCHEMA
 
 KEYS = ("name", "what", "base", "methods", "vary", "seeds", "protocol", "metric", "search")
-SEARCHES = ("bayesian", "grid", "random")
+SEARCHES = ("bayesian", "grid", "random", "thesis-grid")
 SEARCH_KEYS = ("space", "how", "rounds", "at_once")
 LABELS = {"data": "data", "model.trunk": "trunk", "model.dim": "dim"}
 """The label of each setting that every trial is labeled with."""
@@ -48,7 +48,7 @@ class StudyFile:
         vary: settings of which every combination is a separate experiment, by path: ``{"model.dim": [64, 128]}``.
         seeds: every training is repeated with each of them.
         protocol: a name, or ``{"folds": 4, "contiguous": true}`` or ``{"validation": 0.1}``.
-        metric: by which methods are ranked.
+        metric: by which methods are ranked; a recall must be one of ``train.ks`` or of the data set's own.
         search: for a study that searches the hyper-parameters of its only method: ``{"space": {"optimizer.lr":
             "1e-5:1e-2:log", "loss.margin": null}, "how": "bayesian", "rounds": 50, "at_once": 1}``.  Every key has a
             default; a path without a range has the one that its loss declares.
@@ -85,8 +85,8 @@ class StudyFile:
             raise UserError(str(error)) from error
         if len(distinct) < len(self.seeds):
             raise UserError(f"seeds must differ, but they are {list(self.seeds)}")
-        if self.metric not in METRICS:
-            raise UserError(f"metric must be one of {', '.join(METRICS)}, but it is {self.metric!r}")
+        if not isinstance(self.metric, str) or not is_metric(self.metric):
+            raise UserError(f"metric must be one of R@K, {', '.join(OF_ALL_RANKS)}, but it is {self.metric!r}")
         self.chosen_protocol()
         if self.search is not None:
             _check_search(self)
@@ -151,6 +151,9 @@ class StudyFile:
         settings = merged(settings, {"split": split, "seed": seed})
         config = check({"schema": SCHEMA, **merged(defaults_for(settings), settings)}, self.allow)
         config["out"] = None
+        if self.metric not in metrics_of(config):
+            names = ", ".join(metrics_of(config))
+            raise UserError(f"metric must be one of {names}, but it is {self.metric}; train.ks names the k of recalls")
         return config
 
     def settings(self) -> tuple[str, ...]:

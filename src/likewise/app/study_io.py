@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import yaml
 from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.study_file import KEYS, StudyFile
+from likewise.app.study_recipes import apply_recipes
 from likewise.files import write_text
 from likewise.sanitize import read_yaml
 from likewise.schema import schema_of, upgrade_part, upgrade_setting
@@ -21,11 +22,12 @@ STUDY_FILE = "study.yaml"
 """The file of a study, in its folder."""
 
 
-def read_study(source: str | os.PathLike[str]) -> StudyFile:
+def read_study(source: str | os.PathLike[str], *, allow: Collection[str] = ()) -> StudyFile:
     """Read a study file, of any schema.
 
     Args:
         source: a YAML file, or a folder with a ``study.yaml``.
+        allow: packages, modules and classes that it and its recipes may name besides the listed ones.
 
     Examples:
         >>> read_study("nowhere.yaml")
@@ -40,18 +42,19 @@ def read_study(source: str | os.PathLike[str]) -> StudyFile:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{file} must be a study in YAML, but it is not: {sentence(error)}") from error
     try:
-        return make_study(tree, name=file.stem)
+        return make_study(tree, name=file.stem, allow=allow)
     except UserError as error:
         separator = " " if str(error).startswith("must have keys") else ": "
         raise UserError(f"{file}{separator}{error}") from error
 
 
-def make_study(tree: Any, *, name: str = "study") -> StudyFile:
+def make_study(tree: Any, *, name: str = "study", allow: Collection[str] = ()) -> StudyFile:
     """A study from the content of a study file, of any schema.
 
     Args:
-        tree: a dict with the keys of `StudyFile`.
+        tree: a dict with the keys of `StudyFile`; ``config`` in its base and methods names recipes.
         name: the name of the study if it has none.
+        allow: packages, modules and classes that it and its recipes may name besides the listed ones.
 
     Examples:
         >>> study = make_study(
@@ -62,15 +65,14 @@ def make_study(tree: Any, *, name: str = "study") -> StudyFile:
     """
     if not isinstance(tree, Mapping):
         raise UserError(f"must have keys such as name and methods, but it is a {type(tree).__name__}")
-    tree = {key: value for key, value in tree.items() if key != "board" or value is not None}  # of earlier versions
     for key in tree:
         if key not in (*KEYS, "schema"):
             raise UserError(f"there is no key {key} in a study{nearest(str(key), KEYS)}")
     try:
-        arguments = {"name": name, "methods": {}, **_upgrade_study(tree)}
+        arguments = {"name": name, "methods": {}, **apply_recipes(_upgrade_study(dict(tree)), allow)}
     except ValueError as error:
         raise UserError(str(error)) from error
-    return StudyFile(**arguments)
+    return StudyFile(**arguments, allow=tuple(allow))
 
 
 def _upgrade_study(tree: Tree) -> Tree:

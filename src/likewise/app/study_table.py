@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from likewise.app.errors import UserError, sentence
 from likewise.app.execution import hold_table
 from likewise.app.study_file import StudyFile
 from likewise.app.study_io import write_study
-from likewise.protocols import STUDY_DATABASE, Result, Study, Trial, in_shard
+from likewise.protocols import STUDY_DATABASE, Study, in_shard
 
 
 def open_study(folder: Path) -> Study:
@@ -23,7 +22,7 @@ def open_study(folder: Path) -> Study:
         >>> open_study(Path(tempfile.mkdtemp())).counts()["missing"]
         0
     """
-    study = _open_folder(folder)
+    study = open_table(folder / STUDY_DATABASE)
     if _shards(folder):
         with suppress(RuntimeError), study.driving():
             _merge_shards(folder, study)
@@ -40,7 +39,7 @@ def drive_study(folder: Path) -> Iterator[Study]:
         ...     study.counts()["done"]
         0
     """
-    study = _open_folder(folder)
+    study = open_table(folder / STUDY_DATABASE)
     with hold_table(study):
         _merge_shards(folder, study)
         yield study
@@ -62,7 +61,6 @@ def view_study(folder: Path) -> Iterator[Study]:
             study = open_table(folder / STUDY_DATABASE).copy(copied)
         else:
             study = open_table(copied)
-            _import_board(folder / "board", study)
         _merge_shards(folder, study)
         yield study
 
@@ -81,14 +79,6 @@ def open_table(file: Path) -> Study:
         raise UserError(sentence(error)) from error
 
 
-def _open_folder(folder: Path) -> Study:
-    is_new = not (folder / STUDY_DATABASE).exists()
-    study = open_table(folder / STUDY_DATABASE)
-    if is_new:
-        _import_board(folder / "board", study)
-    return study
-
-
 def _shards(folder: Path) -> list[Path]:
     return sorted(folder.glob("study-*-of-*.db"))
 
@@ -98,16 +88,6 @@ def _merge_shards(folder: Path, study: Study) -> None:
     known = {trial.key for trial in study.trials()}
     for file in _shards(folder):
         study.merge(open_table(file), take=lambda result: result.status != "failed" or result.key not in known)
-
-
-def _import_board(board: Path, study: Study) -> None:
-    """Import the trials and results of a study of an earlier version, from its folder of small files."""
-    if not (board / "trials.jsonl").exists():
-        return
-    lines = (board / "trials.jsonl").read_text(encoding="utf-8").splitlines()
-    study.add([Trial.from_dict(each) for line in lines if line for each in json.loads(line)])
-    for file in sorted((board / "results").glob("*.json")):
-        study.finish(Result.from_dict(json.loads(file.read_text(encoding="utf-8"))))
 
 
 @contextmanager

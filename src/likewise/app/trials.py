@@ -24,14 +24,11 @@ from likewise.app.build import (
 from likewise.app.errors import UserError, sentence
 from likewise.app.evaluation import Opening, model_file, parts_of
 from likewise.app.parts import read_parts
+from likewise.app.recalls import is_metric, recall_ks
 from likewise.app.trust import check_names
 from likewise.files import atomic_write, write_text
 from likewise.protocols import TEST_SET_FILE, Result, Trial, at_point
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
-
-METRICS = ("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP")
-"""What the table of a study has of every part."""
-
 
 WHERE_THINGS_ARE = ("data.root", "model.weights", "cache", "cache_on")
 """Settings that another machine may need other values of; they change no number."""
@@ -108,7 +105,7 @@ def run_trial(
 
 def _read_chosen(run: Run) -> dict[str, float]:
     """What the table has of the validation of the chosen model."""
-    return {} if run.chosen is None else {name: run.chosen[name] for name in METRICS}
+    return {name: value for name, value in (run.chosen or {}).items() if is_metric(name)}
 
 
 def _compare_with_start(run: Run, metric: str) -> str | None:
@@ -129,14 +126,19 @@ def _on_test(run: Run, trial: Trial, config: dict[str, Any], machine: Machine) -
     """The test set, opened once; a process that died after that has left its numbers."""
     for line in run.evaluations():
         if line["part"] == "test":
-            return {name: line["metrics"][name] for name in METRICS}
+            return {name: value for name, value in line["metrics"].items() if is_metric(name)}
     *_, part = parts_of(run, config, machine, test=Opening(f"the final trial {trial.key} of a study"))
-    metrics = evaluate(Embedded(part.embeddings, part.labels), part.is_query)
+    metrics = evaluate(
+        Embedded(part.embeddings, part.labels), part.is_query, ks=recall_ks(config), cameras=part.cameras
+    )
     if config["split"].get("folds"):
-        is_query = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
+        stored: dict[str, Any] = {"embeddings": part.embeddings.numpy(), "labels": part.labels.numpy()}
+        stored["is_query"] = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
+        if part.cameras is not None:
+            stored["cameras"] = part.cameras.numpy()
         with atomic_write(run.folder / TEST_SET_FILE) as file, file.open("wb") as opened:
-            np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=is_query)
-    measured = {name: metrics[name] for name in METRICS}
+            np.savez(opened, **stored)
+    measured = {name: value for name, value in metrics.items() if is_metric(name)}
     run.record_evaluation("test", measured, model=model_file(run, None).stem)
     run.close_opening()
     return measured

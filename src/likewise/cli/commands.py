@@ -44,6 +44,7 @@ COMMANDS = {
     "embed": Command(WORK, "turn a folder or table of images into vectors", "likewise.cli.embed"),
     "index": Command(WORK, "make an index of images in which look-alikes are found", "likewise.cli.index"),
     "search": Command(WORK, "find look-alikes, near-duplicates and clusters in an index", "likewise.cli.search"),
+    "classify": Command(WORK, "name the class of images, by their nearest labeled neighbors", "likewise.cli.classify"),
     "serve": Command(WORK, "a search page for an index, or for a folder of pictures", "likewise.cli.serve"),
     "verify": Command(WORK, "are two images of the same thing? with a probability", "likewise.cli.verify"),
     "calibrate": Command(WORK, "learn that from labeled images, and keep it with the model", "likewise.cli.calibrate"),
@@ -69,5 +70,8 @@ COMMANDS = {
     ),
     "trunks": Command(LOOK, "every network and its weights", "likewise.cli.listings", "trunks", extra=None),
     "datasets": Command(LOOK, "every data set and how to get it", "likewise.cli.listings", "datasets", extra=None),
+    "recipes": Command(
+        LOOK, "the set-ups of papers, for --config NAME", "likewise.cli.listings", "recipes", extra=None
+    ),
 }
 """Every command by its name."""

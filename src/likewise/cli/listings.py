@@ -1,4 +1,4 @@
-"""``likewise losses``, ``trunks`` and ``datasets``: what there is, and with a name all about it."""
+"""``likewise losses``, ``trunks``, ``datasets`` and ``recipes``: what there is, and with a name all about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from likewise.app import KINDS, Kind, UserError, nearest, needed, resolve
+from likewise.app import KINDS, Kind, UserError, find_recipe, list_recipes, nearest, needed, resolve
 from likewise.cli.arguments import Arguments
 from likewise.cli.catalog import Entry, entries
 from likewise.cli.screen import bold, columns, paragraph
@@ -39,6 +39,27 @@ def losses(words: Sequence[str]) -> int:
     return 0
 
 
+def recipes(words: Sequence[str]) -> int:
+    """List the packaged recipes, or print one.
+
+    Examples:
+        >>> recipes(["zebra"])
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: there is no zebra among the recipes; likewise recipes lists what there is
+    """
+    listed = list_recipes()
+    name = _name("recipes", "The set-ups of papers, or the file of one.", words, listed)
+    if name is not None:
+        print(find_recipe(name).read_text(encoding="utf-8"), end="")
+        return 0
+    for title, is_loss in (("set-ups: --config NAME", False), ("losses, laid over a set-up: a second --config", True)):
+        print(bold(title))
+        rows = [(each, line) for each, line in listed.items() if ("/losses/" in each) == is_loss]
+        print(columns(rows) + "\n")
+    print(paragraph("likewise recipes NAME prints one; train --config NAME --print-config shows what it amounts to."))
+    return 0
+
+
 def datasets(words: Sequence[str]) -> int:
     """List the data sets, or describe one.
 
@@ -48,6 +69,8 @@ def datasets(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: there is no zebra among the datasets; likewise datasets lists what there is
     """
     listed = entries("data")
+    if any(word.partition("=")[0] == "--sheet" for word in words):
+        return _draw_sheet(words, listed)
     name = _name("datasets", "Every data set, or all about one: its layout, options, and how to get it.", words, listed)
     if name is not None:
         _describe_class(KINDS["data"], name, "data")
@@ -81,11 +104,49 @@ def trunks(words: Sequence[str]) -> int:
     return 0
 
 
+def _draw_sheet(words: Sequence[str], known: Iterable[str]) -> int:
+    """Draw random images of a data set into one picture."""
+    options = _sheet_options(Arguments("datasets", "Random images of a data set as one picture."))
+    options.add_argument("name", metavar="NAME", help="the data set; its options follow, such as --data.root FOLDER")
+    chosen, rest = options.parse_known_args(words)
+    strange = [word for word in rest if word.startswith("--") and not word.startswith("--data.")]
+    if strange:
+        raise UserError(
+            f"there is no option {strange[0]}; with --sheet, data sets are given options such as --data.root"
+        )
+    name = _resolve("datasets", chosen.name, known)
+    from likewise.app import allowed_by, draw_dataset, parse_request, read_request
+
+    request = ["--data", name, *rest]
+    data = parse_request(read_request(request), allowed_by(request))["data"]
+    written = draw_dataset(data, chosen.sheet, images=chosen.images, columns=chosen.columns, seed=chosen.seed)
+    print(written)
+    return 0
+
+
+def _sheet_options(options: Arguments) -> Arguments:
+    options.add_argument("--sheet", metavar="FILE", help="draw random training images into this picture")
+    for name, default, text in (
+        ("images", 48, "how many"),
+        ("columns", 8, "how many in a line"),
+        ("seed", 0, "of the choice"),
+    ):
+        options.add_argument(f"--{name}", type=int, default=default, help=f"with --sheet: {text} ({default})")
+    return options
+
+
 def _name(command: str, description: str, words: Sequence[str], known: Iterable[str]) -> str | None:
     options = Arguments(command, description)
     own = ", or the import path of one of your own" if command in IMPORTED else ""
     options.add_argument("name", metavar="NAME", nargs="?", help=f"one of them{own}")
-    name: str | None = options.parse_args(words).name
+    if command == "datasets":
+        _sheet_options(options)
+    found: str | None = _resolve(command, options.parse_args(words).name, known)
+    return found
+
+
+def _resolve(command: str, name: str | None, known: Iterable[str]) -> Any:
+    """The name as it is listed, or the import path of a class of the user's own."""
     if name is not None and "." in name and command in IMPORTED:
         return resolve(KINDS[IMPORTED[command]], name, [name])
     if name is not None and name not in known:

@@ -31,7 +31,7 @@ def run(words: Sequence[str]) -> int:
         parser.error("give a study's FILE or --preset NAME")
     if options.preset is not None and options.preset not in find_presets():
         raise UserError(f"there is no preset {options.preset}{nearest(options.preset, find_presets())}")
-    study = read_study(options.study or find_presets()[options.preset])
+    study = read_study(options.study or find_presets()[options.preset], allow=options.allow)
     folder = options.out or Path("studies", study.name)
     execution = read_execution(options)
     return run_on_screen(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from likewise.app import StudyFile, allowed_by, parse_request, read_request
+from likewise.app import Execution, StudyFile, UserError, allowed_by, flags_of, parse_request, read_request
 from likewise.app import repeat as repeat_method
 from likewise.app import tune as tune_method
 from likewise.cli.arguments import Arguments
@@ -28,7 +30,7 @@ def repeat(words: Sequence[str]) -> int:
     _add_options(parser, shards=True)
     options, rest = parser.parse_known_args(list(words))
     execution = read_execution(options, allowed_by(rest))
-    config = parse_request(read_request(rest, execution.allow), execution.allow)
+    config = _read_config(options, rest, execution)
     return run_on_screen(
         lambda on_start, watch: repeat_method(
             config,
@@ -58,26 +60,34 @@ def tune(words: Sequence[str]) -> int:
         "Search hyper-parameters on validation classes; the test set stays sealed. What is searched is what the loss and "
         "its miner declare, and learning rates. Other options are those of likewise train.",
     )
-    parser.add_argument("--rounds", metavar="N", type=int, default=50, help="settings to try (default: 50)")
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, help="settings to try (default: 50; thesis-grid: all of them)"
+    )
     parser.add_argument(
         "--at-once", metavar="N", type=int, help="settings that are chosen together (default: as many as run at once)"
     )
-    parser.add_argument("--how", default="bayesian", help="bayesian, grid or random (default: bayesian)")
+    parser.add_argument(
+        "--how",
+        default="bayesian",
+        help="bayesian, random, grid (one setting after the other) or thesis-grid (the values of its table 15) "
+        "(default: bayesian)",
+    )
     parser.add_argument(
         "--search",
         metavar="WHAT",
         nargs="+",
         help="paths to search (default: all of the loss and miner, and learning rates), each with its range if wanted: "
-        "loss.alpha, optimizer.lr=1e-5:1e-2:log, optimizer.lrs.proxies=1e-4:1:log",
+        "loss.alpha, optimizer.lr=1e-5:1e-2:log, loss.margin=0:1:0.1 (a step)",
     )
     _add_options(parser, shards=False)  # the next settings of a search depend on all results
     options, rest = parser.parse_known_args(list(words))
     execution = read_execution(options, allowed_by(rest))
-    config = parse_request(read_request(rest, execution.allow), execution.allow)
+    config = _read_config(options, rest, execution)
 
     def announce(study: StudyFile, folder: Path, trials: Study) -> str:
-        paths = ", ".join((study.search or {})["space"])
-        return f"{study.name}: {options.rounds} settings of {paths}, {execution}, {folder}"
+        search = study.search or {}
+        paths = ", ".join(search["space"])
+        return f"{study.name}: {search['rounds']} settings of {paths}, {execution}, {folder}"
 
     return run_on_screen(
         lambda on_start, watch: tune_method(
@@ -102,4 +112,17 @@ def _add_options(parser: Arguments, *, shards: bool) -> None:
     parser.add_argument("--name", help="the name of the method (default: that of its loss)")
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="where results go")
     add_execution_options(parser, shards=shards)
-    parser.add_argument("--protocol", default="own-validation", choices=tuple(PROTOCOLS), help="see docs/protocols.md")
+    parser.add_argument(
+        "--protocol",
+        choices=tuple(PROTOCOLS),
+        help="how classes are held out, in place of the split of a file: see docs/protocols.md (default: as the split says)",
+    )
+
+
+def _read_config(options: Namespace, rest: Sequence[str], execution: Execution) -> dict[str, Any]:
+    """The configuration; its split may come from files, which a protocol replaces, but not from flags beside it."""
+    if options.protocol is not None:
+        for flag in flags_of(rest):
+            if flag.key.startswith("split.") and flag.key != "split.test":
+                raise UserError(f"--{flag.key} must not be given together with --protocol, which says what is held out")
+    return parse_request(read_request(rest, execution.allow), execution.allow)

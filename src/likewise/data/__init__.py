@@ -13,7 +13,7 @@ from likewise.data.decode import Broken, BrokenImage, TooLarge, decode, to_rgb
 from likewise.data.download import Archive, fetch
 from likewise.data.folder import ImageFolder
 from likewise.data.glyphs import Glyphs
-from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler
+from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler, MiningSampler, SmartMiningSampler
 from likewise.data.hierarchical_sampler import HierarchicalSampler
 from likewise.data.inshop import InShop
 from likewise.data.loader import Batch, BatchLoader
@@ -23,6 +23,7 @@ from likewise.data.samplers import (
     RandomBatchSampler,
     ResumableSampler,
 )
+from likewise.data.semi_supervised import SemiSupervisedSampler
 from likewise.data.sop import StanfordOnlineProducts
 from likewise.data.splits import Split, contiguous_folds, fixed_validation, half_split, random_folds
 from likewise.data.table import ImageTable
@@ -68,6 +69,7 @@ __all__ = [
     "ImageFolder",
     "ImageTable",
     "InShop",
+    "MiningSampler",
     "MultiLabelSampler",
     "Normalize",
     "PairSampler",
@@ -77,6 +79,8 @@ __all__ = [
     "RandomResizedCrop",
     "RandomShift",
     "ResumableSampler",
+    "SemiSupervisedSampler",
+    "SmartMiningSampler",
     "Split",
     "StanfordOnlineProducts",
     "TooLarge",

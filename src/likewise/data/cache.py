@@ -41,6 +41,7 @@ class _About:
     categories: list[int] | None
     category_names: list[str]
     is_query: list[bool] | None
+    cameras: list[int] | None = None
 
     @classmethod
     def of(cls, dataset: ImageDataset) -> _About:
@@ -52,10 +53,15 @@ class _About:
             categories=None if dataset.categories is None else dataset.categories.tolist(),
             category_names=list(dataset.category_names),
             is_query=None if dataset.is_query is None else dataset.is_query.tolist(),
+            cameras=None if dataset.cameras is None else dataset.cameras.tolist(),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in an index; cameras only where there are some, so that earlier stores keep their keys."""
+        return {name: value for name, value in asdict(self).items() if name != "cameras" or value is not None}
+
     def checksum(self) -> str:
-        return _checksum(asdict(self))
+        return _checksum(self.to_dict())
 
 
 @dataclass(frozen=True)
@@ -158,6 +164,7 @@ class ImageCache(ImageDataset):
             categories=None if about.categories is None else torch.tensor(about.categories, dtype=torch.int64),
             category_names=about.category_names,
             is_query=None if about.is_query is None else torch.tensor(about.is_query, dtype=torch.bool),
+            cameras=None if about.cameras is None else torch.tensor(about.cameras, dtype=torch.int64),
         )
         self._store = store
         self._positions = positions
@@ -360,7 +367,7 @@ def cached(
     if found is None:
         made_now = shards.build(dataset, place, shape, workers=workers, skip_broken=skip_broken)
         sources = [dataset.source(index) for index in range(len(dataset))]
-        index = {"made": made, "key": key, "pillow": PIL.__version__, "about": asdict(about), "sources": sources}
+        index = {"made": made, "key": key, "pillow": PIL.__version__, "about": about.to_dict(), "sources": sources}
         content = json.dumps({**index, "shards": [asdict(shard) for shard in made_now]})
         with shards.shared_write(place / "index.json") as part:
             part.write_text(content)

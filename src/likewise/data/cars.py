@@ -49,6 +49,8 @@ class Cars196(ImageFiles):
         FileNotFoundError: Cars196 is not at /nowhere, where cars_annos.mat or ... the authors' server has been ...
     """
 
+    recall_at = (1, 2, 4, 8, 16, 32)
+
     def __init__(
         self,
         root: str | os.PathLike[str],

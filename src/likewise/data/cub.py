@@ -45,6 +45,8 @@ class CUB200(ImageFiles):
         FileNotFoundError: CUB-200-2011 is not at /nowhere, where images.txt or CUB_200_2011/images.txt was looked for; ...
     """
 
+    recall_at = (1, 2, 4, 8, 16, 32)
+
     def __init__(
         self,
         root: str | os.PathLike[str],

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -42,6 +42,8 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         is_query: for data with separate queries and gallery, which images are queries, ``(n,)`` booleans.
         coarser: labels on the coarser levels of a hierarchy, ``(n, L - 1)``; see `levels`.
         tags: several labels per image, ``(n, C)`` booleans, for `likewise.formula.MultiLabel`.
+        cameras: for re-identification, which camera took each image, ``(n,)`` integers; images of one class by one camera
+            are not searched for each other.
 
     Examples:
         >>> import torch
@@ -62,6 +64,9 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         ([0, 1, 1], ('red', 'blue'))
     """
 
+    recall_at: ClassVar[tuple[int, ...]] = (1, 2, 4, 8)
+    """The k of the recalls that are reported of this data set."""
+
     def __init__(
         self,
         name: str,
@@ -76,6 +81,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         is_query: Tensor | None = None,
         coarser: Tensor | None = None,
         tags: Tensor | None = None,
+        cameras: Tensor | None = None,
     ):
         self.name = name
         self.split = split
@@ -90,12 +96,14 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         self.is_query = is_query
         self.coarser = coarser
         self.tags = tags
+        self.cameras = cameras
         for what, value, shape in (
             ("coarser", coarser, (len(labels), 1 if coarser is None else coarser.shape[-1])),
             ("tags", tags, (len(labels), 1 if tags is None else tags.shape[-1])),
             ("categories", categories, (len(labels),)),
             ("boxes", boxes, (len(labels), 4)),
             ("is_query", is_query, (len(labels),)),
+            ("cameras", cameras, (len(labels),)),
         ):
             if value is not None and tuple(value.shape) != shape:
                 raise ValueError(f"{what} must have shape {shape}, but the shape is {tuple(value.shape)}")
@@ -208,6 +216,7 @@ class ImageFiles(ImageDataset):
         is_query: which images are queries.
         coarser: labels on the coarser levels of a hierarchy, ``(n, L - 1)``.
         tags: several labels per image, ``(n, C)`` booleans.
+        cameras: which camera took each image, ``(n,)`` integers.
 
     Examples:
         >>> import tempfile, torch
@@ -236,6 +245,7 @@ class ImageFiles(ImageDataset):
         is_query: Tensor | None = None,
         coarser: Tensor | None = None,
         tags: Tensor | None = None,
+        cameras: Tensor | None = None,
     ):
         super().__init__(
             name,
@@ -249,6 +259,7 @@ class ImageFiles(ImageDataset):
             is_query=is_query,
             coarser=coarser,
             tags=tags,
+            cameras=cameras,
         )
         if len(paths) != len(labels):
             raise ValueError(f"paths must have one entry for each of the {len(labels)} labels, but it has {len(paths)}")
@@ -303,6 +314,7 @@ class _View(ImageDataset):
             is_query=None if whole.is_query is None or not relabel else whole.is_query[chosen],
             coarser=None if whole.coarser is None else whole.coarser[chosen],
             tags=None if whole.tags is None else whole.tags[chosen],
+            cameras=None if whole.cameras is None else whole.cameras[chosen],
         )
         self._whole = base
         self._indices = positions

@@ -1,12 +1,14 @@
 """Hard batches, mined over the whole data set by the embeddings of the last pass over it.
 
 A miner inside a batch can only choose from what the batch happens to hold; these samplers choose what it holds (the
-thesis, Section 1.2).  Before each epoch, or as often as it pays, embed the whole training set and call ``update``.
-The embeddings are only read there: a table of neighbors is kept, and it is part of the sampler's state.
+thesis, Section 1.2).  `likewise.train.train` embeds the whole training set before each epoch, or as often as
+``mine_every`` and ``mine_steps`` say, and calls ``update``; in a loop of your own, do the same.  The embeddings are only
+read there: a table of neighbors is kept, and it is part of the sampler's state.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,7 +22,59 @@ from likewise.data.samplers import Labels, ResumableSampler, divisible, enough_c
 _TILE = 1 << 24  # similarities held at once: 64 MiB
 
 
-class HardBatchSampler(ResumableSampler):
+class MiningSampler(ResumableSampler):
+    """What samplers that mine share: a table that is made of the embeddings of all images, and kept in the state.
+
+    A subclass says which table, in ``_search``, and what a batch is.  The arguments are those of `ResumableSampler`.
+
+    Examples:
+        >>> issubclass(HardBatchSampler, MiningSampler)
+        True
+    """
+
+    mines: bool = True
+    """Whether it needs embeddings at all."""
+
+    _table: Array | None = None
+
+    def update(self, embeddings: Tensor, *, epoch: int | None = None, position: int | None = None) -> None:
+        """Mine: the batches that follow are chosen by these embeddings.
+
+        Args:
+            embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
+            epoch: where the training is; give both where a loader fetches ahead, as for ``state_dict``.
+            position: how many batches of that epoch were trained on.
+        """
+        self._table = self._search(_units(embeddings, len(self.labels)))
+        if epoch is not None:
+            self.set_epoch(epoch)
+        self.position = self.position if position is None else whole_number("position", position, 0)
+        self._start, self._origin = self.position, (self.epoch, self.position)  # old decks are of another table
+
+    @abstractmethod
+    def _search(self, units: Tensor) -> Array:
+        """The table, of embeddings of unit length."""
+
+    def _mined(self) -> Array:
+        if self._table is None:
+            raise RuntimeError(
+                "update(embeddings) must be called before batches are drawn: neighbors are not known yet"
+            )
+        return self._table
+
+    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
+        """As for every sampler, with the table of neighbors."""
+        table = None if self._table is None else torch.from_numpy(self._table)
+        return {**super().state_dict(epoch=epoch, position=position), "neighbors": table}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As for every sampler, with the table of neighbors."""
+        super().load_state_dict(state)
+        table = state.get("neighbors")
+        self._table = None if table is None else table.cpu().numpy()
+
+
+class HardBatchSampler(MiningSampler):
     """Classes that are near each other, and as many images of each: ``classes`` x ``per_class``, class by class.
 
     Some anchor classes are dealt at random; each brings the classes whose mean embeddings are most similar to its own
@@ -76,23 +130,17 @@ class HardBatchSampler(ResumableSampler):
         enough_classes(classes, len(np.unique(self.labels)))
         divisible("classes", classes, "anchors", anchors)
         divisible("classes", classes, "world_size", world_size)
-        self._neighbors: Array | None = None
 
-    def update(self, embeddings: Tensor) -> None:
-        """Find the neighbors of each class.
-
-        Args:
-            embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
-        """
-        units = _units(embeddings, len(self.labels))
+    def _search(self, units: Tensor) -> Array:
+        """Each class's neighbors."""
         numbers = torch.from_numpy(np.unique(self.labels, return_inverse=True)[1]).to(units.device)
         sums = units.new_zeros(int(numbers.max()) + 1, units.shape[1]).index_add_(0, numbers, units)
         means = torch.nn.functional.normalize(sums, dim=1)
-        # A batch has classes - 1 others, so this number of neighbors always fills it.
-        self._neighbors = _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
+        # A batch holds classes - 1 others: so many neighbors are always enough to fill it.
+        return _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
-        near = _check_updated(self._neighbors)
+        near = self._mined()
         images = Decks(self.labels, source)
         deck = Deck(np.arange(len(images.classes)), source)
         while True:
@@ -106,17 +154,8 @@ class HardBatchSampler(ResumableSampler):
                 chosen += [other for other in near[anchor].tolist() if other not in chosen][:wanted]
             yield [index for number in chosen for index in images.deal(number, self.per_class)]
 
-    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbors."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbors."""
-        super().load_state_dict(state)
-        self._neighbors = _unpacked(state.get("neighbors"))
-
-
-class HardPairSampler(ResumableSampler):
+class HardPairSampler(MiningSampler):
     """A few positive pairs and then their hard neighbors (Oh Song et al. 2016; figure 18 of the thesis).
 
     Each pair is two images of a class, dealt at random.  After it come the images of other classes that are most
@@ -180,19 +219,13 @@ class HardPairSampler(ResumableSampler):
             raise ValueError(
                 f"pairs must be at most {len(self._paired)}, the classes with two images or more, but it is {pairs}"
             )
-        self._neighbors: Array | None = None
 
-    def update(self, embeddings: Tensor) -> None:
-        """Find the neighbors of each image among the images of other classes.
-
-        Args:
-            embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
-        """
-        units = _units(embeddings, len(self.labels))
-        self._neighbors = _nearest(units, torch.from_numpy(self.labels).to(units.device), self.neighbors)
+    def _search(self, units: Tensor) -> Array:
+        """Each image's neighbors among the images of other classes."""
+        return _nearest(units, torch.from_numpy(self.labels).to(units.device), self.neighbors)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
-        near = _check_updated(self._neighbors)
+        near = self._mined()
         images, deck = Decks(self.labels, source), Deck(self._paired, source)
         others = Deck(np.arange(len(self.labels)), source)
         size = self.batch_size // self.pairs
@@ -201,25 +234,124 @@ class HardPairSampler(ResumableSampler):
             taken = {index for group in groups for index in group}
             for group in groups:
                 # (2, k) read down the columns: the nearest of the one, the nearest of the other, the second of the one …
-                for index in near[group].T.reshape(-1).tolist():
-                    if len(group) < size and index >= 0 and index not in taken:
-                        group.append(index)
-                        taken.add(index)
-                while len(group) < size:
-                    index = others.deal(1)[0]
-                    if index not in taken:
-                        group.append(index)
-                        taken.add(index)
+                nearest = near[group].T.reshape(-1)
+                group += _take(nearest[nearest >= 0].tolist(), taken, size - 2, others)
             yield [index for group in groups for index in group]
 
-    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbors."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbors."""
-        super().load_state_dict(state)
-        self._neighbors = _unpacked(state.get("neighbors"))
+class SmartMiningSampler(MiningSampler):
+    """Anchors, each with a hard positive and some of its hard negatives, found among all images (Harwood et al. 2017).
+
+    Anchors are dealt from all images that have a second one in their class.  A positive is drawn from the ``neighbors``
+    images of its class that are least similar to it (cosine), and negatives from the ``neighbors`` images of other
+    classes that are most similar: drawn, because the hardest of all are often outliers or wrong labels.  Where these are
+    all in the batch already, images at random take their places.
+
+    The search is exact, where the paper's is approximate (a graph of neighbors), and how hard samples are is set by
+    ``neighbors``, where the paper has a controller that changes it; its global loss is left to the loss.
+
+    Args:
+        labels: one for each image.
+        batch_size: of the batch that all processes share.
+        anchors: how many anchors a batch has; each brings a positive and as many negatives as there is room for.
+        neighbors: from how many hard positives and negatives it is drawn: the fewer, the harder.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes: whole anchors with what they bring.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> import torch
+        >>> labels = torch.tensor([0, 0, 1, 1, 2, 2])
+        >>> sampler = SmartMiningSampler(labels, batch_size=3, anchors=1, neighbors=1)
+        >>> angles = torch.tensor([0.0, 0.2, 1.4, 3.0, 1.2, 3.3])
+        >>> sampler.update(torch.stack([angles.cos(), angles.sin()], dim=1))
+        >>> list(sampler)
+        [[3, 2, 5], [1, 0, 4]]
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        batch_size: int = 126,
+        anchors: int = 42,
+        neighbors: int = 16,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        self.anchors, self.neighbors = whole_number("anchors", anchors, 1), whole_number("neighbors", neighbors, 1)
+        super().__init__(
+            labels,
+            batch_size=batch_size,
+            settings={"anchors": self.anchors, "neighbors": self.neighbors},
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        if not 3 * anchors <= batch_size <= len(self.labels):
+            raise ValueError(
+                f"batch_size must be between {3 * anchors}, a triplet for each anchor, and {len(self.labels)}, all images, "
+                f"but it is {batch_size}"
+            )
+        divisible("batch_size", batch_size, "anchors", anchors)
+        divisible("anchors", anchors, "world_size", world_size)
+        numbers = np.unique(self.labels, return_inverse=True)[1]
+        self._paired = np.flatnonzero(np.isin(numbers, with_pairs(self.labels)))
+        if anchors > len(self._paired):
+            raise ValueError(
+                f"anchors must be at most {len(self._paired)}, the images of classes with two or more, but it is {anchors}"
+            )
+
+    def _search(self, units: Tensor) -> Array:
+        """Each image's nearest images of other classes, and the farthest of its own, ``(n, 2 k)``."""
+        labels = torch.from_numpy(self.labels).to(units.device)
+        count = min(self.neighbors, len(units) - 1)
+        return np.concatenate([_nearest(units, labels, count), _farthest(units, labels, count)], axis=1)
+
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        near, far = np.split(self._mined(), 2, axis=1)
+        deck, others = Deck(self._paired, source), Deck(np.arange(len(self.labels)), source)
+        size = self.batch_size // self.anchors
+        while True:
+            groups = [[anchor] for anchor in deck.deal(self.anchors)]
+            taken = {anchor for [anchor] in groups}
+            for group in groups:
+                group += _take(_shuffled(far[group[0]], source), taken, 1, others)
+            for group in groups:
+                group += _take(_shuffled(near[group[0]], source), taken, size - 2, others)
+            yield [index for group in groups for index in group]
+
+
+def _farthest(units: Tensor, owners: Tensor, count: int) -> Array:
+    """The rows least similar to each row and of the same owner, farthest first; −1 where there are not so many."""
+    table = np.full((len(units), count), -1, dtype=np.int32)
+    for owner in torch.unique(owners):
+        rows = (owners == owner).nonzero()[:, 0]
+        similar = (units[rows] @ units[rows].T).fill_diagonal_(torch.inf)
+        own = min(count, len(rows) - 1)
+        table[rows.cpu().numpy(), :own] = rows[similar.topk(own, dim=1, largest=False)[1]].cpu().numpy()
+    return table
+
+
+def _shuffled(row: Array, source: RandomSource) -> list[int]:
+    known = row[row >= 0]
+    return [*known[source.order(len(known))].tolist()]
+
+
+def _take(wanted: list[int], taken: set[int], count: int, others: Deck) -> list[int]:
+    """So many of those that are wanted and not taken yet, then others; they are taken now."""
+    chosen = [index for index in dict.fromkeys(wanted) if index not in taken][:count]
+    taken.update(chosen)
+    while len(chosen) < count:
+        index = others.deal(1)[0]
+        if index not in taken:
+            chosen.append(index)
+            taken.add(index)
+    return chosen
 
 
 def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
@@ -251,17 +383,3 @@ def _units(embeddings: Tensor, rows: int) -> Tensor:
 
 def _describe(value: object) -> str:
     return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
-
-
-def _check_updated(neighbors: Array | None) -> Array:
-    if neighbors is None:
-        raise RuntimeError("update(embeddings) must be called before batches are drawn: neighbors are not known yet")
-    return neighbors
-
-
-def _pack(neighbors: Array | None) -> Tensor | None:
-    return None if neighbors is None else torch.from_numpy(neighbors)
-
-
-def _unpacked(neighbors: Tensor | None) -> Array | None:
-    return None if neighbors is None else neighbors.cpu().numpy()

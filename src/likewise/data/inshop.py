@@ -52,6 +52,8 @@ class InShop(ImageFiles):
         FileNotFoundError: In-Shop Clothes Retrieval is not at /nowhere, where list_eval_partition.txt or ...
     """
 
+    recall_at = (1, 10, 20, 30, 40, 50)
+
     def __init__(
         self,
         root: str | os.PathLike[str],

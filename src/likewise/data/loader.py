@@ -151,6 +151,12 @@ class BatchLoader:
             raise TypeError(f"batches must have a length for this, but it is a {type(self.batches).__name__}")
         return len(self.batches)
 
+    @property
+    def labels(self) -> Tensor:
+        """The labels of all images: those that the sampler makes, as its ``targets``, or those of the data set."""
+        targets: Tensor | None = getattr(self.batches, "targets", None)
+        return self.images.labels if targets is None else targets
+
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration."""
         self.epoch, self.step = epoch, 0
@@ -199,7 +205,7 @@ class BatchLoader:
             orders = [self.augment.order(generator) for generator in generators]
             draw = self.augment.place(packed.sizes, torch.cat(numbers))
             table = send(table_of(packed, draw.boxes, draw.flips), self.images.device)
-            labels, places = send(torch.stack([self.images.labels[indices], indices]), self.images.device)
+            labels, places = send(torch.stack([self.labels[indices], indices]), self.images.device)
             end = 0
             for length, order in zip(lengths, orders, strict=True):
                 start, end = end, end + length
@@ -259,7 +265,7 @@ class BatchLoader:
         return self.augment.apply(prepared.packed, prepared.draw)
 
     def _batch(self, images: Tensor, indices: Tensor) -> Batch:
-        labels, places = send(torch.stack([self.images.labels[indices], indices]), self.device)
+        labels, places = send(torch.stack([self.labels[indices], indices]), self.device)
         return Batch(images, labels, places)
 
     def _generator(self, step: int) -> Generator:

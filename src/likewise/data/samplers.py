@@ -72,6 +72,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
         self.epoch = 0
         self.position = 0
         self._start = 0  # where this epoch is begun: not at 0 after loading a state
+        self._origin = 0, 0  # epoch and position of the last mining: there random numbers begin again
         self._settings = {"batch_size": self.batch_size, "steps": self.steps, "seed": self.seed, **settings}
 
     @abstractmethod
@@ -82,15 +83,19 @@ class ResumableSampler(Sampler[list[int]], ABC):
         return self.steps
 
     def __iter__(self) -> Iterator[list[int]]:
-        epoch, start = self.epoch, self._start
+        epoch, start, origin = self.epoch, self._start, self._begin(self.epoch)
         share = self.batch_size // self.world_size
-        batches = islice(self._batches(RandomSource(self.seed, epoch)), self.steps)
-        for step, batch in enumerate(batches):
+        source = RandomSource(self.seed, epoch, origin) if origin else RandomSource(self.seed, epoch)
+        for step, batch in enumerate(islice(self._batches(source), self.steps - origin), origin):
             if step >= start:
                 self.position = step + 1
                 yield batch[self.rank * share : (self.rank + 1) * share]
         if self.epoch == epoch:  # no other epoch was set meanwhile
             self.set_epoch(epoch + 1)
+
+    def _begin(self, epoch: int) -> int:
+        """The position in an epoch at which its random numbers begin: not 0 after mining in the middle of it."""
+        return self._origin[1] if self._origin[0] == epoch else 0
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch; the epoch of a loaded state continues where that was."""
@@ -111,6 +116,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
             "settings": dict(self._settings),
             "epoch": self.epoch if epoch is None else whole_number("epoch", epoch, 0),
             "position": self.position if position is None else whole_number("position", position, 0),
+            "origin": self._begin(self.epoch if epoch is None else epoch),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -133,6 +139,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
         if position > self.steps:
             raise ValueError(f"position must be at most {self.steps}, the steps of an epoch, but it is {position}")
         self.epoch, self.position, self._start = epoch, position, position
+        self._origin = epoch, whole_number("origin", state.get("origin", 0), 0)
 
 
 class RandomBatchSampler(ResumableSampler):

@@ -42,6 +42,8 @@ class StanfordOnlineProducts(ImageFiles):
         FileNotFoundError: Stanford Online Products is not at /nowhere, where Ebay_train.txt or ...
     """
 
+    recall_at = (1, 10, 100, 1000)
+
     def __init__(
         self,
         root: str | os.PathLike[str],

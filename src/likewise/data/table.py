@@ -15,7 +15,7 @@ from torch import Tensor
 from likewise.data.dataset import ImageFiles, Transform, contiguous, missing_files
 from likewise.sanitize import unescape_formula
 
-COLUMNS = ("path", "label", "split", "role", "category", "x", "y", "width", "height")
+COLUMNS = ("path", "label", "split", "role", "camera", "category", "x", "y", "width", "height")
 TABLES = (".csv", ".tsv", ".parquet")
 """How the names of tables end."""
 
@@ -26,9 +26,10 @@ _BOX = ("x", "y", "width", "height")
 class ImageTable(ImageFiles):
     """Images in a table: a path and a label for each, and further columns.
 
-    Columns are ``path`` and ``label``, and optionally ``split``, ``role`` (query or gallery), ``category``, and the box
-    ``x``, ``y``, ``width``, ``height`` (empty for the whole image); others are left alone.  Labels are strings or whole
-    numbers; classes are in their order.  In a split either all rows have a role or none.
+    Columns are ``path`` and ``label``, and optionally ``split``, ``role`` (query or gallery), ``camera``, ``category``,
+    and the box ``x``, ``y``, ``width``, ``height`` (empty for the whole image); others are left alone.  Labels are
+    strings or whole numbers; classes are in their order.  In a split either all rows have a role or none, and either all
+    have a camera or none.
 
     Args:
         path: a ``.csv``, ``.tsv`` or ``.parquet`` file.
@@ -102,6 +103,7 @@ class ImageTable(ImageFiles):
             is_query=table.roles(whole=split is None and "split" in table.values),
             coarser=torch.stack(coarser, dim=1) if coarser else None,
             tags=marked,
+            cameras=table.cameras(whole=split is None and "split" in table.values),
         )
 
 
@@ -174,6 +176,15 @@ class _Table:
         if without:
             raise self.fault(without[0], "role", "'query' or 'gallery', as other rows have a role")
         return torch.tensor([value == "query" for value in cells])
+
+    def cameras(self, *, whole: bool) -> Tensor | None:
+        """The camera of each row, counted from 0; None where no row has one, or where training rows have none."""
+        blank = [index for index, value in enumerate(self.values.get("camera", [])) if _blank(value)]
+        if "camera" not in self.values or len(blank) == len(self.places) or (blank and whole):
+            return None
+        if blank:
+            raise self.fault(blank[0], "camera", "a text or a whole number, as other rows have a camera")
+        return _classes(self.classes("camera"))[0]
 
     def boxes(self) -> Tensor | None:
         """Left, top, width and height; NaN where all four cells are empty."""

@@ -230,7 +230,7 @@ class IndexedMatrix(IndexedEngine):
 
     Examples:
         >>> import torch
-        >>> from likewise.formula import POSITIVES, smallest, s
+        >>> from likewise.formula import POSITIVES, PositiveIndex, smallest, s
         >>> S = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
         >>> index = PositiveIndex(torch.tensor([[1], [0], [0]]), torch.tensor([[True], [True], [False]]))
         >>> engine = IndexedMatrix(S, PositiveColumns.of_batch(index, 3, 0))

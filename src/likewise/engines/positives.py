@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.engines.chosen import numbers_at, similarities_at
 from likewise.engines.pair_numbers import PairNumbers
+from likewise.engines.positive_steps import sum_positives
 from likewise.engines.recompute import call_recomputed
-from likewise.engines.steps import MANY, sum_matched
+from likewise.engines.steps import MANY, match_step, sum_steps
 from likewise.engines.synchronization import can_synchronize
 from likewise.formula import (
     POSITIVES,
@@ -228,7 +230,7 @@ def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]
     """
     S, (m, n) = pairs.known[s], pairs.positive.shape
     index = find_candidates(pairs.positive, large=m * n * n > COUNT_FROM)
-    sums = sum_matched(folds, S, pairs.negative, index) if index.shape[1] >= MANY else {}
+    sums = sum_matched(folds, pairs, index) if index.shape[1] >= MANY else {}
 
     def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
         return _start_positives(S, some, index, folds, pairs, dict(zip(sums, chunks, strict=True)))
@@ -242,6 +244,33 @@ def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]
         results.append(folded.fold.finish(reduce(folded.fold.merge, states)))
         first += size
     return results
+
+
+def sum_matched(folds: list[Folded], pairs: MaskedMatrix, index: Tensor) -> dict[Formula, Tensor]:
+    """The sums of soft steps that folds contain, ``(m, K)`` each; none under transformations, which enumerate.
+
+    Examples:
+        >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, sigmoid
+        >>> rank = add_up(sigmoid((s - s_p) / 0.1), NEGATIVES)
+        >>> S, positive = torch.tensor([[0.5, 0.7, 0.2]]), torch.tensor([[True, False, False]])
+        >>> pairs = MaskedMatrix({s: S}, positive, ~positive)
+        >>> list(sum_matched([add_up(rank, EACH_POSITIVE)], pairs, torch.tensor([[0]])).values())
+        [tensor([[0.9282]])]
+    """
+    S = pairs.known[s]
+    if is_transformed() or torch.compiler.is_compiling() or S.is_meta:
+        return {}
+    may_read = can_synchronize(S, large=True)
+    found: dict[Formula, Tensor] = {}
+    for node in walk(*(folded.curve for folded in folds)):
+        step = match_step(node) if isinstance(node, Folded) else None
+        if step is not None:
+            found[node] = sum_steps(S, pairs.negative, index, step)
+        elif isinstance(node, Folded) and may_read:
+            total = sum_positives(node, pairs.known, pairs.positive, index)
+            if total is not None:
+                found[node] = total
+    return found
 
 
 def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:

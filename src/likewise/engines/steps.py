@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from likewise._compat import is_transformed
 from likewise.engines.hinges import linear_in
-from likewise.formula import NEGATIVES, Apply, Folded, Formula, Number, Rank, Sum, is_nonzero, walk
+from likewise.formula import NEGATIVES, Apply, Folded, Formula, Number, Rank, Sum, is_nonzero
 
 MANY = 32
 """The number of positives from which sorting rows is faster than computing every triplet."""
@@ -72,14 +71,25 @@ def match_step(folded: Folded) -> Step | None:
     """
     if not isinstance(folded.fold, Sum) or folded.over is not NEGATIVES or folded.rank is not Rank.POSITIVE:
         return None
+    return match_curve(folded.curve)
+
+
+def match_curve(curve: Formula) -> Step | None:
+    """Match a curve of `s` and `s_p` with a soft step of their difference; ``None`` if it is none.
+
+    Examples:
+        >>> from likewise.formula import s, s_p, sigmoid
+        >>> match_curve(0.5 * sigmoid((s - s_p) / 0.5)).first
+        Piece(constant=0.0, slope=0.0, weight=0.5)
+    """
     reader = _Reader()
-    reader.read(folded.curve, -math.inf)
+    reader.read(curve, -math.inf)
     places: dict[float, float | str] = {_number(each): each for each in reader.breaks}
     if any(place < 0.0 for place in places) or len(places) < len(reader.breaks):
         return None
     ordered = sorted(places)
     inside = [-math.inf, *(low + 1e-9 for low in ordered)]  # a difference in each piece
-    pieces = [reader.read(folded.curve, each) for each in inside]
+    pieces = [reader.read(curve, each) for each in inside]
     if None in pieces or len(reader.scales) != 1 or not min(reader.scales) > 0.0:
         return None
     known = [piece for piece in pieces if piece is not None]
@@ -163,23 +173,6 @@ def _threshold(condition: Formula) -> float | str | None:
     return low[2] - high[2]
 
 
-def sum_matched(folds: list[Folded], S: Tensor, negative: Tensor, index: Tensor) -> dict[Formula, Tensor]:
-    """The sums of soft steps that folds contain, ``(m, K)`` each; none under transformations, which enumerate.
-
-    Examples:
-        >>> from likewise.formula import EACH_POSITIVE, add_up, s, s_p, sigmoid
-        >>> rank = add_up(sigmoid((s - s_p) / 0.1), NEGATIVES)
-        >>> S, negative = torch.tensor([[0.5, 0.7, 0.2]]), torch.tensor([[False, True, True]])
-        >>> list(sum_matched([add_up(rank, EACH_POSITIVE)], S, negative, torch.tensor([[0]])).values())
-        [tensor([[0.9282]])]
-    """
-    if is_transformed() or torch.compiler.is_compiling() or S.is_meta:
-        return {}
-    nodes = [node for node in walk(*(folded.curve for folded in folds)) if isinstance(node, Folded)]
-    matched = {node: match_step(node) for node in nodes}
-    return {node: sum_steps(S, negative, index, step) for node, step in matched.items() if step is not None}
-
-
 def sum_steps(S: Tensor, negative: Tensor, index: Tensor, step: Step) -> Tensor:
     """``Σ_j h(s_j − s_p)`` over the negatives of each anchor, for some of its references p.
 
@@ -224,8 +217,8 @@ class _SumSteps(torch.autograd.Function):
             return of_sums, None, None, None
         weights = grad.gather(1, order).double()
         at_negatives = _Weighted(S, points, weights, ctx.step).derivative() * negative
-        columns = index.gather(1, order)
-        return at_negatives.to(S.dtype).scatter_add(1, columns, (-weights * derivative).to(S.dtype)), None, None, None
+        # in float64: where p is one of the references, the two derivatives by its similarity cancel
+        return at_negatives.scatter_add_(1, index.gather(1, order), -weights * derivative).to(S.dtype), None, None, None
 
 
 class _Sums:
@@ -307,8 +300,8 @@ class _Weighted:
         self.S, self.points, self.step, self.dtype = S.double().contiguous(), points.contiguous(), step, S.dtype
         self.coefficients = _derivative_of(polynomial(S.dtype), step.temperature)
         spread = weights.expand(len(self.coefficients), *weights.shape)
-        self.up = _carry(spread, points / step.temperature)
-        self.down = _carry(spread, points / step.temperature, backward=True)
+        self.up = _carry(spread.clone(), points / step.temperature)
+        self.down = _carry(spread.clone(), points / step.temperature, backward=True)
         self.until = torch.nn.functional.pad(weights.cumsum(dim=1), (1, 0))
 
     def derivative(self) -> Tensor:
@@ -345,14 +338,18 @@ def _gather_until(total: Tensor, position: Tensor) -> Tensor:
 
 
 def _carry(sums: Tensor, points: Tensor, *, backward: bool = False) -> Tensor:
-    """Add to the powers of each point, ``(q, m, K)``, those of all points before (after) it, times the powers of their distance."""
-    if backward:
-        return _carry(sums.flip(2), -points.flip(1)).flip(2)
-    stride = 1
+    """Add to the powers of each point, ``(q, m, K)``, those of all points before (after) it, times the powers of their distance.
+
+    In place, over distances that double: afterwards each point has those of as many points as the distance says.
+    """
+    stride, degrees = 1, _degrees(sums)
     while stride < points.shape[1]:
-        decay = torch.exp(points[:, :-stride] - points[:, stride:])
-        decays = decay.expand(len(sums), *decay.shape).cumprod(dim=0)
-        sums = torch.cat([sums[:, :, :stride], torch.addcmul(sums[:, :, stride:], sums[:, :, :-stride], decays)], dim=2)
+        decays = ((points[:, :-stride] - points[:, stride:]) * degrees).exp_()
+        early, late = sums[:, :, :-stride], sums[:, :, stride:]
+        if backward:
+            early += decays.mul_(late)
+        else:
+            late += decays.mul_(early)
         stride *= 2
     return sums
 

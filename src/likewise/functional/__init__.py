@@ -68,6 +68,7 @@ from likewise.functional._triplet import (
     lifted_structure,
     margin,
     quadruplet,
+    quadruplet_wise,
     triplet,
 )
 
@@ -116,6 +117,7 @@ __all__ = [
     "proxy_nca_pp",
     "proxy_repulsion",
     "quadruplet",
+    "quadruplet_wise",
     "ranked_list",
     "raw",
     "recall_at_k",

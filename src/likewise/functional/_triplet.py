@@ -14,6 +14,7 @@ from likewise.losses import (
     LiftedStructureLoss,
     MarginLoss,
     QuadrupletLoss,
+    QuadrupletWiseLoss,
     TripletLoss,
 )
 from likewise.miners import Miner
@@ -303,3 +304,38 @@ def dynamic_soft_margin(
         embeddings, labels, references, reference_labels, histogram=checked, relation=relation
     )
     return result
+
+
+def quadruplet_wise(
+    embeddings: Tensor,
+    labels: Tensor | None = None,
+    references: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    *,
+    relation: RelationLike | None = None,
+    margin: float = 0.1,
+    similarity: SimilarityLike = "cosine",
+    miner: Miner | None = None,
+    reduction: Reduction = "nonzero",
+    backend: str = "auto",
+) -> Tensor:
+    """Quadruplet-wise constraints: equal to the expression below; see `likewise.losses.QuadrupletWiseLoss`.
+
+        four = relu(S[N] - S[P][:, None] + margin)
+        four[four > 0].mean()
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> quadruplet_wise(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.2600)
+    """
+    return call_pair_loss(
+        QuadrupletWiseLoss,
+        (embeddings, labels, references, reference_labels, relation),
+        margin=margin,
+        similarity=similarity,
+        miner=miner,
+        reduction=reduction,
+        backend=backend,
+    )

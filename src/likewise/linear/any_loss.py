@@ -59,6 +59,8 @@ class LinearMetric(MahalanobisMixin):
         (2, 2)
     """
 
+    _requires_target = True
+
     def __init__(
         self,
         loss: nn.Module | None = None,
@@ -88,12 +90,6 @@ class LinearMetric(MahalanobisMixin):
         self.lr = lr
         self.device = device
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Labels are needed."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from points ``(n, d)`` and the class of each, ``(n,)``."""

@@ -67,14 +67,10 @@ class RCA(MahalanobisMixin):
         array([2.])
     """
 
+    _requires_target = True
+
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components
-
-    def __sklearn_tags__(self) -> Any:
-        """Chunk ids are needed."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from points ``(n, d)`` and the chunk of each, ``(n,)``; −1: in no chunk."""
@@ -127,16 +123,12 @@ class LFDA(MahalanobisMixin):
         array([[1., 0.]])
     """
 
+    _requires_target = True
+
     def __init__(self, n_components: int | None = None, k: int | None = None, embedding_type: str = "weighted") -> None:
         self.n_components = n_components
         self.k = k
         self.embedding_type = embedding_type
-
-    def __sklearn_tags__(self) -> Any:
-        """Labels are needed."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from points ``(n, d)`` and the class of each, ``(n,)``."""

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.linalg.blas import dsyr
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg.lapack import dtrtri
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import check_array
 
 from likewise.linear.metric import Array, check_number, components_of, read_pair_labels, read_tuples
-from likewise.linear.solver import check_max_iter, prior_matrix, warn_not_converged
+from likewise.linear.solver import check_max_iter, minimize_array, prior_matrix, warn_not_converged
 from likewise.linear.tuples import PairMixin
 
 CHUNK = 48
@@ -29,7 +29,10 @@ class ITML(PairMixin):
     $$\min_{M\succeq0}\ \mathrm{tr}(MP^{-1})-\log\det M\ +\ \text{slack},\qquad
     d^2_M\le u\ \text{(similar)},\quad d^2_M\ge l\ \text{(dissimilar)}$$
 
-    by cyclic Bregman projections.  Davis et al. 2007.  The state is A = P, λ = 0 and $\hat b$ = u or l for each pair, and
+    Davis et al. 2007.  The slack is $\gamma\sum(\xi/b-\log(\xi/b)-1)$ with b = u or l, and ξ the squared distance of a pair
+    that breaks its bound: a convex objective with one minimum.
+
+    ``solver="projections"``, the paper's: cyclic Bregman projections.  The state is A = P, λ = 0 and $\hat b$ = u or l for each pair, and
     $g=\gamma/(\gamma+1)$.  A sweep visits the similar pairs in order, then the dissimilar ones, with $w=v^\top Av$:
 
     - similar: $\alpha=\min(\lambda,g(1/w-1/\hat b))$, $\beta=\alpha/(1-\alpha w)$, $1/\hat b\leftarrow1/\hat b+\alpha/\gamma$;
@@ -37,19 +40,25 @@ class ITML(PairMixin):
     - both: $\lambda\leftarrow\lambda-\alpha$, $A\leftarrow A+\beta\,(Av)(Av)^\top$.
 
     It stops after a sweep in which $\sum|\lambda_{old}-\lambda|/(\lVert\lambda_{old}\rVert+\lVert\lambda\rVert)<$ `tol`.  The
-    projections of a chunk of pairs run on its small matrix $V^\top AV$, with the same result.  Pairs of equal points are left
-    out: no metric moves them.
+    projections of a chunk of pairs run on its small matrix $V^\top AV$, with the same result.
+
+    ``solver="lbfgs"``: L-BFGS over a square factor of M, as in `LSML`.  It ends at the same minimum, nearer to it, and is faster
+    where there are many pairs.
+
+    Pairs of equal points are left out: no metric moves them.
 
     Args:
-        gamma: weight of the slack; larger values keep the bounds more strictly.
-        max_iter: the most sweeps.
-        tol: change of the multipliers at which sweeps stop.
+        gamma: weight of the slack; larger values keep the bounds more strictly, and infinity (projections only) exactly.
+        max_iter: the most sweeps, or iterations of L-BFGS.
+        tol: change of the multipliers at which sweeps stop; with L-BFGS, a thousand times the entry of the gradient by the
+            factor at which iterations stop.
         prior: P: ``"identity"``, ``"covariance"`` (the inverse covariance of the points) or a positive definite matrix.
+        solver: ``"projections"`` or ``"lbfgs"``.
         preprocessor: points ``(m, d)``, or a function of indices, for pairs that are given as indices ``(n, 2)``.
 
     Attributes:
         bounds_: u and l.
-        n_iter_: the number of sweeps.
+        n_iter_: the number of sweeps or iterations.
 
     Examples:
         >>> import numpy as np
@@ -66,12 +75,14 @@ class ITML(PairMixin):
         max_iter: int = 1000,
         tol: float = 1e-3,
         prior: Any = "identity",
+        solver: str = "projections",
         preprocessor: Any = None,
     ) -> None:
         self.gamma = gamma
         self.max_iter = max_iter
         self.tol = tol
         self.prior = prior
+        self.solver = solver
         self.preprocessor = preprocessor
 
     def fit(self, pairs: Any, y: Any, bounds: Any = None) -> Self:
@@ -88,6 +99,10 @@ class ITML(PairMixin):
         gamma = check_number("gamma", self.gamma, above=0.0)
         check_number("tol", self.tol, at_least=0.0)
         check_max_iter(self.max_iter)
+        if self.solver not in ("projections", "lbfgs"):
+            raise ValueError(f"solver must be 'projections' or 'lbfgs', but it is {self.solver!r}")
+        if self.solver == "lbfgs" and math.isinf(gamma):
+            raise ValueError("gamma must be finite with solver='lbfgs', but it is inf; solver='projections' takes it")
         flat = points.reshape(-1, points.shape[2])
         self.bounds_ = _read_bounds(bounds, flat)
         differences = points[:, 0] - points[:, 1]
@@ -95,10 +110,44 @@ class ITML(PairMixin):
         moved = differences.any(axis=1)
         order = np.concatenate([np.flatnonzero((labels == 1) & moved), np.flatnonzero((labels == -1) & moved)])
         similar = labels[order] == 1
-        state = _State.start(matrix, np.where(similar, self.bounds_[0], self.bounds_[1]), gamma)
-        self.n_iter_ = _project(state, differences[order], similar, self.max_iter, self.tol)
-        self.components_ = components_of(state.matrix)
+        limits = np.where(similar, self.bounds_[0], self.bounds_[1])
+        if self.solver == "lbfgs":
+            matrix = self._minimize(matrix, differences[order], similar, limits)
+        else:
+            state = _State.start(matrix, limits, gamma)
+            self.n_iter_ = _project(state, differences[order], similar, self.max_iter, self.tol)
+            matrix = state.matrix
+        self.components_ = components_of(matrix)
         return self._calibrate(differences, labels)
+
+    def _minimize(self, prior: Array, differences: Array, similar: Any, limits: Array) -> Array:
+        """The minimum by L-BFGS, in coordinates in which the prior is the identity."""
+        root = np.linalg.cholesky(prior).T
+        turned = differences @ root.T
+
+        def objective(factor: Array) -> tuple[float, Array]:
+            return itml_objective(factor, turned, similar, limits, self.gamma)
+
+        found = minimize_array(objective, np.eye(len(root)), self.max_iter, gtol=1e-3 * self.tol)
+        self.n_iter_ = found.n_iter
+        components = found.at @ root
+        return np.asarray(components.T @ components)
+
+
+def itml_objective(factor: Array, differences: Array, similar: Any, bounds: Array, gamma: float) -> tuple[float, Array]:
+    """The objective with its slack for the identity as prior, and its gradient by the square factor of M."""
+    sign, logarithm = np.linalg.slogdet(factor)
+    if sign == 0.0:
+        return np.inf, np.zeros_like(factor)
+    moved = differences @ factor.T
+    squared = np.einsum("ij,ij->i", moved, moved)
+    squared = np.where(
+        similar, np.maximum(squared, bounds), np.minimum(squared, bounds)
+    )  # ξ: no slack inside the bound
+    ratios = squared / bounds
+    value = float(np.sum(factor**2) - 2.0 * logarithm + gamma * np.sum(ratios - np.log(ratios) - 1.0))
+    moved *= (gamma * (1.0 / bounds - 1.0 / squared))[:, None]
+    return value, 2.0 * (moved.T @ differences + factor - np.linalg.inv(factor).T)
 
 
 def _read_bounds(bounds: Any, points: Array) -> Array:
@@ -149,17 +198,17 @@ def _project_chunk(state: _State, differences: Array, similar: list[bool], start
     """The projections of a chunk in order, on its matrix ``K = V A Vᵀ`` only.
 
     A projection with factor β and column k of K changes K by ``β k kᵀ``; only entries below its place are used later.  With
-    ``W = A Vᵀ`` at the start of the chunk, the vectors ``A v`` at their projections, Y, satisfy ``Y = W + Y B``, where
-    ``B_ij = β_i k_i[j]`` for i before j: one triangular solve gives them, and A is updated once.
+    ``W = V A`` at the start of the chunk, the vectors ``A v`` at their projections, the rows of Y, satisfy ``Y = W + B Y``, where
+    ``B_ji = β_i k_i[j]`` for i before j: the inverse of a small triangle gives them, and A is updated once.
     """
-    products = state.matrix @ differences.T
-    gram = np.array(differences @ products, order="F")
+    products = differences @ state.matrix
+    gram = (products @ differences.T).T  # symmetric; transposed for columns that are contiguous, as BLAS wants
     multipliers, bounds, gamma, share = state.multipliers, state.bounds, state.gamma, state.step
     used: list[int] = []
     columns: list[Array] = []
     factors: list[float] = []
     for place in range(len(differences)):
-        index, squared = start + place, float(gram[place, place])
+        index, squared = start + place, gram.item(place, place)
         if squared <= 0.0:
             continue
         # α and β of the projection: see `ITML`
@@ -177,12 +226,14 @@ def _project_chunk(state: _State, differences: Array, similar: list[bool], start
         used.append(place)
         columns.append(column)
         factors.append(factor)
-        gram = dsyr(factor, column, lower=1, a=gram, overwrite_a=1)
+        dsyr(factor, column, lower=1, a=gram, overwrite_a=1)
     if used:
         weights = np.array(factors)
-        coupling = -weights[:, None] * np.array(columns)[:, used]  # I − B: only what is above the diagonal is read
-        vectors = dtrtrs(coupling, products[:, used].T, trans=1, unitdiag=1)[0]
-        state.matrix += (vectors.T * weights) @ vectors
+        coupling = -weights[:, None] * np.array(columns)[:, used]  # I − Bᵀ: only what is above the diagonal is read
+        triangle = np.tril(dtrtri(coupling.T, lower=1, unitdiag=1)[0], -1)
+        vectors = products[used]
+        vectors += triangle @ vectors
+        state.matrix += vectors.T @ (weights[:, None] * vectors)
 
 
 def distance_percentiles(points: Array, percentiles: tuple[float, ...]) -> Array:

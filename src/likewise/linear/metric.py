@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,14 @@ class MahalanobisMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     components_: Array
     n_features_in_: int
 
+    _requires_target: ClassVar[bool] = False
+
     def __sklearn_tags__(self) -> Any:
-        """Results are float64 for any input."""
+        """Results are float64 for any input, and some estimators need a target."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
+        if self._requires_target:
+            tags.target_tags.required = True
         return tags
 
     @property

@@ -31,11 +31,7 @@ class _Neighborhood(MahalanobisMixin):
 
     n_iter_: int
 
-    def __sklearn_tags__(self) -> Any:
-        """Labels or targets are needed."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    _requires_target = True
 
     def _read(self, X: Any, y: Any) -> tuple[Array, NDArray[Any]]:
         """Points and classes."""

@@ -64,9 +64,9 @@ from likewise.losses.softmax import (
 from likewise.losses.structured import AngularLoss, LiftedStructureLoss
 from likewise.losses.synthesis import ProxySynthesis
 from likewise.losses.thresholds import RankedListLoss, SigmoidLoss, ThresholdConsistentMarginLoss
-from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
+from likewise.losses.triplet import MarginLoss, QuadrupletLoss, QuadrupletWiseLoss, TripletLoss
 from likewise.losses.weighted import WeightedPairLoss
-from likewise.losses.wrappers import LanguageGuidance, Matryoshka, WeightedSum
+from likewise.losses.wrappers import Fusion, LanguageGuidance, Matryoshka, WeightedSum
 
 __all__ = [
     "AdaFaceLoss",
@@ -89,6 +89,7 @@ __all__ = [
     "ElasticCosFaceLoss",
     "EmbeddingNorm",
     "FastAPLoss",
+    "Fusion",
     "Gathered",
     "GeneralizedLiftedStructureLoss",
     "GlobalOrthogonalRegularizationLoss",
@@ -123,6 +124,7 @@ __all__ = [
     "ProxyRepulsionLoss",
     "ProxySynthesis",
     "QuadrupletLoss",
+    "QuadrupletWiseLoss",
     "RAWLoss",
     "ROADMAPLoss",
     "RankedListLoss",

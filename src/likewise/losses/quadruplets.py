@@ -40,8 +40,8 @@ class Tally(NamedTuple):
     of_class: Tensor
 
 
-def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float) -> list[TermValues]:
-    r"""The hinges of every positive pair against the negative pairs that do not contain its class.
+def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float, disjoint: bool = True) -> list[TermValues]:
+    r"""The hinges of every positive pair against the negative pairs, all or those that do not contain its class.
 
     A negative pair contains two classes.  The sum is that over all negative pairs, minus those whose first member is in
     the class, minus those whose second member is.  Bisection locates each negative pair among the sorted thresholds
@@ -51,11 +51,10 @@ def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float) -> list[Te
         batch: the batch, with labels.
         rows: runs functions of matrix rows.
         margin: the margin.
+        disjoint: leave out the negative pairs that contain the class of the positive pair.
     """
     if isinstance(batch.relation, Triplets):
-        raise TypeError(
-            "QuadrupletLoss is defined on all quadruplets of a batch and takes no triplets and no triplet miner"
-        )
+        raise TypeError("a loss on quadruplets is defined on all of a batch and takes no triplets and no triplet miner")
     if batch.labels is None:
         raise TypeError(
             "labels must be given together with a relation, because three classes of a quadruplet differ, but they are None"
@@ -75,12 +74,13 @@ def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float) -> list[Te
 
     def above(of_all: Tensor, of_class: Tensor) -> Tensor:
         total, inside = of_all.cumsum(0), of_class.cumsum(0)
-        return (total[-1] - total[rank] - inside[end + which] + inside[place + which]).view_as(limits)
+        found = total[-1] - total[rank]
+        return (found - inside[end + which] + inside[place + which] if disjoint else found).view_as(limits)
 
     numbers = above(tally.numbers, tally.class_numbers)
     excess = above(tally.sums, tally.class_sums) - numbers * limits.double()
     total = torch.where(exists, excess, 0.0).sum(dim=1).clamp_min(0.0).to(limits.dtype)
-    eligible = tally.numbers.sum() - tally.of_class[own]
+    eligible = tally.numbers.sum() - (tally.of_class[own] if disjoint else 0)
     return [TermValues(total, exists.sum(dim=1) * eligible, torch.where(exists, numbers, 0).sum(dim=1))]
 
 

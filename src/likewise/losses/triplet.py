@@ -1,4 +1,4 @@
-"""Triplet losses: triplet, margin and quadruplet loss over all or mined triplets, without enumerating them."""
+"""Triplet losses: triplet, margin and quadruplet losses over all or mined triplets, without enumerating them."""
 
 from __future__ import annotations
 
@@ -164,6 +164,38 @@ class QuadrupletLoss(PairLoss):
     def declare(self) -> Declaration:
         """All triplets, and positive pairs against the negative pairs of other anchors."""
         return per_triplet(relu(s - (s_p - self.margin1))), MatrixLoss(partial(sum_quadruplets, margin=self.margin2))
+
+    def only_from_embeddings(self) -> str | None:
+        """The loss needs the similarities of a set with itself and the labels of all samples."""
+        return "it compares pairs of different anchors and needs the labels of all samples"
+
+
+class QuadrupletWiseLoss(PairLoss):
+    r"""Quadruplet-wise constraints: every positive pair is more similar than every negative pair, whosever they are.
+
+    $$\mathrm{mean}\,[s_{kl}-s_{ij}+\delta]_+$$
+
+    over all positive pairs $(i,j)$ and all negative pairs $(k,l)$ of the batch, mean over the terms that are not zero.  Law et
+    al. 2013 compare any two pairs whose order is known; here labels give the order.  All quadruplets are summed exactly, as in
+    `QuadrupletLoss`, $O(B^2\log B)$.
+
+    Args:
+        margin: the margin δ.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> QuadrupletWiseLoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.2600)
+    """
+
+    margin: float = hyper(default=0.1, help="margin", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
+    reduction = "nonzero"
+    takes_references: ClassVar[bool] = False
+
+    def declare(self) -> Declaration:
+        """Positive pairs against all negative pairs."""
+        return MatrixLoss(partial(sum_quadruplets, margin=self.margin, disjoint=False))
 
     def only_from_embeddings(self) -> str | None:
         """The loss needs the similarities of a set with itself and the labels of all samples."""

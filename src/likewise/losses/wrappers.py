@@ -250,3 +250,39 @@ class WeightedSum(nn.Module):
     def extra_repr(self) -> str:
         """The weights, in the order of the losses."""
         return f"weights={self.weights}"
+
+
+class Fusion(WeightedSum):
+    """The weighted sum of two losses on the same batch, in a form that a configuration can write; more by nesting.
+
+    `WeightedSum` takes any number of losses, in Python.
+
+    Args:
+        loss: one loss of embeddings and labels.
+        other: another one.
+        weight: the weight of the first.
+        other_weight: the weight of the other.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss, NTXentLoss
+        >>> both = Fusion(ContrastiveLoss(), NTXentLoss(), other_weight=0.5)
+        >>> embeddings, labels = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]), torch.tensor([0, 0, 1])
+        >>> bool(both(embeddings, labels) == both.loss(embeddings, labels) + 0.5 * both.other(embeddings, labels))
+        True
+    """
+
+    def __init__(self, loss: nn.Module, other: nn.Module, weight: float = 1.0, other_weight: float = 1.0) -> None:
+        if loss is other:
+            raise ValueError("other must be another loss than loss, but it is the same one")
+        super().__init__({loss: weight, other: other_weight})
+
+    @property
+    def loss(self) -> nn.Module:
+        """The first loss."""
+        return self.losses[0]
+
+    @property
+    def other(self) -> nn.Module:
+        """The other loss."""
+        return self.losses[1]

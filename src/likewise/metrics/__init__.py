@@ -10,9 +10,11 @@ from likewise.metrics.geometry import CollapseWarning, geometry
 from likewise.metrics.graded import graded_retrieval
 from likewise.metrics.intervals import Interval, bootstrap, t_interval
 from likewise.metrics.kmeans import KMeans, kmeans
+from likewise.metrics.knn import KNNVotes, knn_accuracy, knn_votes
 from likewise.metrics.labels import encode_labels
 from likewise.metrics.modules import Clustering, Retrieval, Verification
 from likewise.metrics.ranks import Ranks, ranks
+from likewise.metrics.reidentification import reidentification, shot_ids
 from likewise.metrics.retrieval import retrieval
 from likewise.metrics.verification import verification
 
@@ -21,6 +23,7 @@ __all__ = [
     "CollapseWarning",
     "Interval",
     "KMeans",
+    "KNNVotes",
     "Ranks",
     "Retrieval",
     "Verification",
@@ -33,9 +36,13 @@ __all__ = [
     "geometry",
     "graded_retrieval",
     "kmeans",
+    "knn_accuracy",
+    "knn_votes",
     "opis",
     "ranks",
+    "reidentification",
     "retrieval",
+    "shot_ids",
     "t_interval",
     "verification",
 ]

@@ -87,6 +87,7 @@ from likewise.protocols.space import Space as Space
 from likewise.protocols.study import STUDY_DATABASE as STUDY_DATABASE
 from likewise.protocols.study import TrialState as TrialState
 from likewise.protocols.study import in_shard as in_shard
+from likewise.protocols.thesis_grid import thesis_space as thesis_space
 from likewise.protocols.trial import COLUMNS as COLUMNS
 from likewise.protocols.trial import Label as Label
 from likewise.protocols.worker_process import interruptible as interruptible

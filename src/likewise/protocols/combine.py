@@ -11,10 +11,11 @@ import torch
 
 from likewise.metrics import concatenate
 from likewise.protocols.trial import Result
-from likewise.train import Embedded, evaluate
+from likewise.train import RECALLS, Embedded, evaluate
 
 TEST_SET_FILE = "test.npz"
-"""Where a run keeps its embeddings of the test set: ``embeddings``, ``labels`` and, if there are roles, ``is_query``."""
+"""Where a run keeps its embeddings of the test set: ``embeddings``, ``labels`` and, if there are roles, ``is_query``,
+and ``cameras``."""
 
 
 def concatenated(results: Iterable[Result], folder: Path, folds: int) -> list[Result]:
@@ -53,8 +54,10 @@ def _together(group: Sequence[Result], folder: Path) -> Result:
             raise ValueError(f"all folds must have the same test set, but that of {result.run} is another one")
     joined = concatenate([torch.from_numpy(each["embeddings"]) for each in stored])
     is_query = torch.from_numpy(stored[0]["is_query"]) if len(stored[0]["is_query"]) else None
-    metrics = evaluate(Embedded(joined, labels), is_query)
     first = ordered[0]
+    ks = [int(name.removeprefix("R@")) for name in first.test if name.startswith("R@")]
+    cameras = torch.from_numpy(stored[0]["cameras"]) if "cameras" in stored[0] else None
+    metrics = evaluate(Embedded(joined, labels), is_query, ks=ks or RECALLS, cameras=cameras)
     trial = replace(first.trial, fold=0, labels={**first.trial.labels, "combination": "concatenated"})
     return replace(
         first,

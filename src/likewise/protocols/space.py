@@ -29,6 +29,7 @@ class Range:
         step: the step of a grid.
         whole: whole numbers only.
         default: where a grid begins, and what the setting is if it is not searched.
+        on_grid: whether all ways of searching try values of the grid only; it needs a step.
 
     Examples:
         >>> Range(0.0, 0.5, step=0.1).grid()
@@ -37,6 +38,8 @@ class Range:
         (1e-05, 0.0001, 0.001, 0.01)
         >>> Range(1, 4, whole=True).grid()
         (1, 2, 3, 4)
+        >>> Range(2.0, 100.0, step=2.0, on_grid=True).rounded(31.2)
+        32.0
     """
 
     low: float
@@ -45,6 +48,7 @@ class Range:
     step: float | None = None
     whole: bool = False
     default: float | None = None
+    on_grid: bool = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -73,7 +77,9 @@ class Range:
         return low + share * (high - low)
 
     def rounded(self, value: float) -> float:
-        """A value to four digits, so that it can be read and written again, and inside the range."""
+        """A value to four digits, so that it can be read and written again, inside the range, and on its grid if it has one."""
+        if self.on_grid and self.step is not None:
+            return min(self.grid(), key=lambda each: abs(each - value))
         short = round(value) if self.whole else _digits(value, 4)
         value = min(max(short, self.low), self.high)
         return int(value) if self.whole else float(value)

@@ -489,6 +489,26 @@ function QuadrupletLoss_matrix(S, pairs, h, points) {
   return found;
 }
 
+// every positive pair against every negative pair
+function QuadrupletWiseLoss_matrix(S, pairs, h) {
+  const found = begin(S), near = [], far = [];
+  pairs.forEach((side, k) => {
+    if (side === 1) near.push(S.data[k] - h.margin);
+    if (side === 2) far.push(S.data[k]);
+  });
+  const [low, high] = [ordered(near), ordered(far)];
+  pairs.forEach((side, k) => {
+    if (side === 1) {
+      const limit = S.data[k] - h.margin, first = below(high, limit, true), count = far.length - first;
+      found.total += high.sums[first] - count * limit;
+      found.units += far.length;
+      found.nonzero += count;
+      found.derivatives[k] -= count;
+    } else if (side === 2) found.derivatives[k] += below(low, S.data[k]);
+  });
+  return found;
+}
+
 // a sample sees so many of the nearest proxies, and all of its own class; their cosines are added up by class
 function ProxyGMLLoss_matrix(S, pairs, h, points) {
   const found = begin(S), { rows: m, columns: n } = S, { classes, centers } = points;
@@ -587,7 +607,28 @@ const SNRContrastiveLoss_absolute_sum = ({ tape, samples }) => {
 // the boundary is the same for all anchors
 const MarginLoss_boundary = ({ samples }, h) => matrixOf(samples.rows, 1, new Float64Array(samples.rows).fill(h.beta));
 const RankedListLoss_number_of_references = ({ samples }) => matrixOf(samples.rows, 1, new Float64Array(samples.rows).fill(samples.rows));
+const RecallAtKLoss_count_anchors = RankedListLoss_number_of_references;
 const MarginLoss_alone = (points, h) => h.nu * h.beta;
+
+// ---- grades: the points of the page have classes, so that a pair is relevant or not
+
+const relevances = ({ labels }) =>
+  matrixOf(labels.length, labels.length, Float64Array.from({ length: labels.length ** 2 }, (_, ij) => {
+    const i = Math.floor(ij / labels.length), j = ij % labels.length;
+    return i !== j && labels[i] === labels[j] ? 1 : 0;
+  }));
+const positivesOf = ({ labels }) => Array.from(labels, (own) => labels.filter((other) => other === own).length - 1);
+const NDCGLoss_relevance = relevances;
+const NDCGLoss_ideal_gain = (points) => {
+  const discount = (count) => Array.from({ length: count }, (_, k) => 1 / Math.log2(k + 2)).reduce((sum, x) => sum + x, 0);
+  return matrixOf(points.labels.length, 1, Float64Array.from(positivesOf(points), discount));
+};
+const HAPLoss_relevance = relevances;
+const HAPLoss_gain_at = (points) => {
+  const gains = relevances(points), counts = positivesOf(points);
+  gains.data.forEach((gain, ij) => (gains.data[ij] = gain / Math.max(counts[Math.floor(ij / counts.length)], 1)));
+  return gains;
+};
 return {
 "Angular": {
 about: "Angular loss: penalizes large angles at the negative of each triplet's triangle.",
@@ -1454,16 +1495,239 @@ run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samp
 }] }] }),
 },
 "HAP": {
-about: "Hierarchical average precision: one minus H-AP, in which a mistake costs less the more levels it gets right. It is shown by the weight curves of a typical batch that Python computed, because gain of HAPLoss is a Python function that has no JavaScript.",
+about: "Hierarchical average precision: one minus H-AP, in which a mistake costs less the more levels it gets right.",
 cite: "Ramzi et al. 2022",
 kind: "HAPLoss",
 miner: null,
 formula: "1-\\frac{\\sum_p \\mathrm{hrank}_p/\\mathrm{rank}_p}{\\sum_p \\mathrm{rel}_p},\\quad \\mathrm{rel}_{ij}=\\frac{(l_{ij}/L)^\\alpha}{|\\{k:l_{ik}=l_{ij}\\}|},\\quad \\mathrm{hrank}_p=\\mathrm{rel}_p+\\sum_{j\\ne p}\\min(\\mathrm{rel}_j,\\mathrm{rel}_p)\\,[d_{pj}\\ge0]",
 similarity: "cosine",
 centers: 0,
-parameters: [],
+parameters: [{"name": "temperature", "help": "temperature of the step", "value": 0.01, "least": 0.001, "most": 0.1, "log": true, "whole": false, "choices": null}, {"name": "rho", "help": "slope for large errors", "value": 100.0, "least": 1.0, "most": 1000.0, "log": true, "whole": false, "choices": null}, {"name": "delta", "help": "where the line begins", "value": 0.05, "least": 0.01, "most": 0.2, "log": false, "whole": false, "choices": null}, {"name": "start", "help": "cost of an error, minus one half", "value": 0.5, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "alpha", "help": "exponent of the relevance of a level", "value": 1.0, "least": 0.25, "most": 4.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: [], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [byCurves([-0.995, -0.985, -0.975, -0.965, -0.955, -0.945, -0.935, -0.925, -0.915, -0.905, -0.895, -0.885, -0.875, -0.865, -0.855, -0.845, -0.835, -0.825, -0.815, -0.805, -0.795, -0.785, -0.775, -0.765, -0.755, -0.745, -0.735, -0.725, -0.715, -0.705, -0.695, -0.685, -0.675, -0.665, -0.655, -0.645, -0.635, -0.625, -0.615, -0.605, -0.595, -0.585, -0.575, -0.565, -0.555, -0.545, -0.535, -0.525, -0.515, -0.505, -0.495, -0.485, -0.475, -0.465, -0.455, -0.445, -0.435, -0.425, -0.415, -0.405, -0.395, -0.385, -0.375, -0.365, -0.355, -0.345, -0.335, -0.325, -0.315, -0.305, -0.295, -0.285, -0.275, -0.265, -0.255, -0.245, -0.235, -0.225, -0.215, -0.205, -0.195, -0.185, -0.175, -0.165, -0.155, -0.145, -0.135, -0.125, -0.115, -0.105, -0.095, -0.085, -0.075, -0.065, -0.055, -0.045, -0.035, -0.025, -0.015, -0.005, 0.005, 0.015, 0.025, 0.035, 0.045, 0.055, 0.065, 0.075, 0.085, 0.095, 0.105, 0.115, 0.125, 0.135, 0.145, 0.155, 0.165, 0.175, 0.185, 0.195, 0.205, 0.215, 0.225, 0.235, 0.245, 0.255, 0.265, 0.275, 0.285, 0.295, 0.305, 0.315, 0.325, 0.335, 0.345, 0.355, 0.365, 0.375, 0.385, 0.395, 0.405, 0.415, 0.425, 0.435, 0.445, 0.455, 0.465, 0.475, 0.485, 0.495, 0.505, 0.515, 0.525, 0.535, 0.545, 0.555, 0.565, 0.575, 0.585, 0.595, 0.605, 0.615, 0.625, 0.635, 0.645, 0.655, 0.665, 0.675, 0.685, 0.695, 0.705, 0.715, 0.725, 0.735, 0.745, 0.755, 0.765, 0.775, 0.785, 0.795, 0.805, 0.815, 0.825, 0.835, 0.845, 0.855, 0.865, 0.875, 0.885, 0.895, 0.905, 0.915, 0.925, 0.935, 0.945, 0.955, 0.965, 0.975, 0.985, 0.995], [3.45784e-05, 3.53175e-05, 3.60805e-05, 3.68686e-05, 3.76827e-05, 3.85242e-05, 3.93941e-05, 4.02938e-05, 4.12248e-05, 4.21883e-05, 4.3186e-05, 4.42196e-05, 4.52907e-05, 4.64012e-05, 4.7553e-05, 4.87483e-05, 4.99892e-05, 5.12781e-05, 5.26175e-05, 5.40101e-05, 5.54587e-05, 5.69664e-05, 5.85363e-05, 6.01721e-05, 6.18775e-05, 6.36564e-05, 6.55131e-05, 6.74522e-05, 6.94788e-05, 7.1598e-05, 7.38157e-05, 7.61381e-05, 7.85718e-05, 8.11241e-05, 8.38028e-05, 8.66164e-05, 8.95741e-05, 9.2686e-05, 9.59629e-05, 9.94166e-05, 0.00010306, 0.000106908, 0.000110975, 0.000115279, 0.000119838, 0.000124673, 0.000121653, 0.000126567, 0.000131973, 0.000138069, 0.000144773, 0.000151476, 0.000157386, 0.000163552, 0.00017051, 0.00017825, 0.000186689, 0.000195809, 0.000205642, 0.000216245, 0.000212311, 0.000223328, 0.000235618, 0.000249622, 0.000265124, 0.000281035, 0.000295853, 0.000311891, 0.000330161, 0.000350731, 0.000373601, 0.000370175, 0.000394659, 0.000422332, 0.000454287, 0.000490904, 0.000490589, 0.000523911, 0.000560855, 0.000554431, 0.000600394, 0.000653147, 0.000706701, 0.000697392, 0.000753951, 0.000811338, 0.000880393, 0.000964345, 0.00106042, 0.00103946, 0.00112742, 0.00123557, 0.00137, 0.00135557, 0.00150968, 0.00166693, 0.0018575, 0.00208767, 0.00206717, 0.00228365, 0.00255373, 0.00290541, 0.00286368, 0.00330221, 0.00313808, 0.00353686, 0.00406361, 0.00475593, 0.00443048, 0.00506573, 0.00570032, 0.00654359, 0.0077027, 0.00927565, 0.0109062, 0.00964093, 0.0112033, 0.0134052, 0.0166071, 0.0212378, 0.0195278, 0.0229733, 0.0275949, 0.0350297, 0.0253412, 0.033479, 0.0394961, 0.0475716, 0.0617057, 0.0914395, 0.118133, 0.154582, 0.217835, 0.0066639, 0.00919957, 0.0200128, 0.0429767, 0.0715191, 0.137672, 0.099297, 0.0502337, 0.0210721, 0.00815389, 0.00305694, 0.00113249, 0.000417698, 0.000153809, 5.66029e-05, 2.08257e-05, 7.66173e-06, 2.81864e-06, 1.03693e-06, 3.81465e-07, 1.40333e-07, 5.16257e-08, 1.8992e-08, 6.98678e-09, 2.57029e-09, 9.45558e-10, 3.47851e-10, 1.27967e-10, 4.70766e-11, 1.73185e-11, 6.37112e-12, 2.3438e-12, 8.62237e-13, 3.17199e-13, 1.16691e-13, 4.29283e-14, 1.57924e-14, 5.80971e-15, 2.13727e-15, 7.86259e-16, 2.89248e-16, 1.06409e-16, 3.91455e-17, 1.44008e-17, 5.29777e-18, 1.94894e-18, 7.16975e-19, 2.6376e-19, 9.7032e-20, 3.56961e-20, 1.31319e-20, 4.83094e-21, 1.7772e-21, 1.30759e-21, 4.81037e-22, 1.76964e-22, 6.51012e-23, 2.39494e-23, 8.81049e-24, 3.2412e-24, 1.19237e-24, 4.38649e-25, 1.6137e-25, 5.93646e-26, 2.1839e-26, 8.03413e-27, 2.95559e-27], [9.16409e-61, 2.49106e-60, 6.7714e-60, 1.84066e-59, 5.00343e-59, 1.36007e-58, 3.69706e-58, 1.00496e-57, 2.73178e-57, 7.42574e-57, 2.01853e-56, 5.48692e-56, 1.4915e-55, 4.05432e-55, 1.10208e-54, 2.99576e-54, 8.14331e-54, 2.21358e-53, 6.01714e-53, 1.63563e-52, 4.4461e-52, 1.20858e-51, 3.28525e-51, 8.93023e-51, 2.42749e-50, 6.5986e-50, 1.79368e-49, 4.87574e-49, 1.32536e-48, 3.60271e-48, 9.79318e-48, 2.66206e-47, 7.23624e-47, 1.96701e-46, 5.3469e-46, 1.45344e-45, 3.95085e-45, 1.07395e-44, 2.91931e-44, 7.9355e-44, 2.15709e-43, 5.86359e-43, 1.59389e-42, 4.33264e-42, 1.17773e-41, 3.20141e-41, 8.70233e-41, 2.36554e-40, 6.4302e-40, 1.74791e-39, 4.75131e-39, 1.29154e-38, 3.51077e-38, 9.54327e-38, 2.59413e-37, 7.05157e-37, 1.91682e-36, 5.21045e-36, 1.41635e-35, 3.85003e-35, 1.04655e-34, 2.84481e-34, 7.73299e-34, 2.10204e-33, 5.71395e-33, 1.55321e-32, 4.22207e-32, 1.14768e-31, 3.11971e-31, 8.48025e-31, 2.30517e-30, 6.26611e-30, 1.7033e-29, 4.63006e-29, 1.25858e-28, 3.42118e-28, 9.29973e-28, 2.52793e-27, 6.87162e-27, 1.8679e-26, 5.07748e-26, 1.3802e-25, 3.75178e-25, 1.01984e-24, 2.77221e-24, 7.53565e-24, 2.0484e-23, 5.56813e-23, 1.51357e-22, 4.11432e-22, 1.11839e-21, 3.0401e-21, 8.26384e-21, 2.24634e-20, 6.1062e-20, 1.65984e-19, 4.5119e-19, 1.22646e-18, 3.33387e-18, 9.0624e-18, 2.46342e-17, 6.69626e-17, 1.82023e-16, 4.9479e-16, 1.34498e-15, 3.65603e-15, 9.93813e-15, 2.70146e-14, 7.34334e-14, 1.99613e-13, 5.42603e-13, 1.47495e-12, 4.00933e-12, 1.08985e-11, 2.96251e-11, 8.05295e-11, 2.18902e-10, 5.95037e-10, 1.61748e-09, 4.39676e-09, 1.19516e-08, 3.24879e-08, 8.83112e-08, 2.40055e-07, 6.52534e-07, 1.77375e-06, 4.82144e-06, 1.31051e-05, 3.56167e-05, 9.6767e-05, 0.000262676, 0.000711346, 0.00191404, 0.00506208, 0.0127948, 0.0288969, 0.0510414, 0.0594971, 0.0353333, 0.0180141, 0.00758655, 0.0029484, 0.00112939, 0.118511, 0.0891506, 0.0697907, 0.0569069, 0.0493473, 0.0483627, 0.0588467, 0.0891272, 0.136702, 0.159517, 0.0930926, 0.0561722, 0.0317434, 0.019848, 0.0144204, 0.208277, 0.1376, 0.0983832, 0.0742947, 0.0583875, 0.0472975, 0.0392333, 0.0331687, 0.028481, 0.024774, 0.0217857, 0.019337, 0.017302, 0.01559, 0.0141346, 0.0128868, 0.0118114, 0.0108868, 0.0101121, 0.00952857, 0.00928428, 0.00980646, 0.0122573, 0.019656, 0.0391338, 0.0834301, 0.157219, 0.212556, 0.105224, 0.0648063, 0.0319901, 0.015425, 0.0084467, 0.253397, 0.133551, 0.0830046, 0.0570042, 0.041862, 0.0322567, 0.02577, 0.0211741, 0.0177918])] }] }),
+run: lossOf({ names: ["temperature", "rho", "delta", "start", "alpha"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [HAPLoss_gain_at, HAPLoss_relevance], functions: [(S, pairs, h, inputs) => {
+  const { rows: m, columns: n, data, grad } = S;
+  const { positives, negatives } = pairs;
+  const h_delta = h["delta"];
+  const h_rho = h["rho"];
+  const h_start = h["start"];
+  const h_temperature = h["temperature"];
+  // count[positives](1.0)
+  const f0 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    let count = 0;
+    for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+      count++;
+    }
+    f0[i] = count;
+  }
+  // sum[positives](where(nonzero(s - s_p) & ((s - s_p) < 0.0), 0.0, where(gain < gain_p, gain, gain_p)))
+  const f1 = new Float64Array(m * n);
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      let sum = 0;
+      for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+        const ij = positives.entries[j];
+        const s = data[ij];
+        const x0 = s - s_p;
+        const v = ((Math.abs(x0) > 1.7763568394002505e-15) && (x0 < 0)) ? 0 : ((inputs[0].data[ij] < inputs[0].data[ip]) ? inputs[0].data[ij] : inputs[0].data[ip]);
+        sum += v;
+      }
+      f1[ip] = sum;
+    }
+  }
+  // sum[positives](where(relevance < relevance_p, where(nonzero(s - s_p) & (0.0 < (s - s_p)), where(delta < (s - s_p), (rho * ((s - s_p) - delta)) + 1.44, start + sigmoid((s - s_p) / temperature)), sigmoid((s - s_p) / temperature)), where(nonzero(s - s_p) & ((s - s_p) < 0.0), 0.0, 1.0)))
+  const f2 = new Float64Array(m * n);
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      let sum = 0;
+      for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+        const ij = positives.entries[j];
+        const s = data[ij];
+        const x0 = s - s_p;
+        const x1 = Math.abs(x0) > 1.7763568394002505e-15;
+        const x2 = sigmoid(x0 / h_temperature);
+        const v = (inputs[1].data[ij] < inputs[1].data[ip]) ? ((x1 && (0 < x0)) ? ((h_delta < x0) ? (h_rho * (x0 - h_delta) + 1.44) : (h_start + x2)) : x2) : ((x1 && (x0 < 0)) ? 0 : 1);
+        sum += v;
+      }
+      f2[ip] = sum;
+    }
+  }
+  // sum[negatives](where(nonzero(s - s_p) & (0.0 < (s - s_p)), where(delta < (s - s_p), (rho * ((s - s_p) - delta)) + 1.44, start + sigmoid((s - s_p) / temperature)), sigmoid((s - s_p) / temperature)))
+  const f3 = new Float64Array(m * n);
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      let sum = 0;
+      for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
+        const ij = negatives.entries[j];
+        const s = data[ij];
+        const x0 = s - s_p;
+        const x1 = sigmoid(x0 / h_temperature);
+        const v = ((Math.abs(x0) > 1.7763568394002505e-15) && (0 < x0)) ? ((h_delta < x0) ? (h_rho * (x0 - h_delta) + 1.44) : (h_start + x1)) : x1;
+        sum += v;
+      }
+      f3[ip] = sum;
+    }
+  }
+  // sum[each positive](where(0.0 < count[positives](1.0), sum[positives](where(nonzero(s - s_p) & ((s - s_p) < 0.0), 0.0, where(gain < gain_p, gain, gain_p))), 0.0) / at_least(where(0.0 < count[positives](1.0), sum[positives](where(relevance < relevance_p, where(nonzero(s - s_p) & (0.0 < (s - s_p)), where(delta < (s - s_p), (rho * ((s - s_p) - delta)) + 1.44, start + sigmoid((s - s_p) / temperature)), sigmoid((s - s_p) / temperature)), where(nonzero(s - s_p) & ((s - s_p) < 0.0), 0.0, 1.0))), 0.0) + sum[negatives](where(nonzero(s - s_p) & (0.0 < (s - s_p)), where(delta < (s - s_p), (rho * ((s - s_p) - delta)) + 1.44, start + sigmoid((s - s_p) / temperature)), sigmoid((s - s_p) / temperature))), 1.0))
+  const f4 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    const x0 = 0 < f0[i];
+    let sum = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const v = (x0 ? f1[ip] : 0) / Math.max((x0 ? f2[ip] : 0) + f3[ip], 1);
+      sum += v;
+    }
+    f4[i] = sum;
+  }
+  // sum[positives](gain)
+  const f5 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    let sum = 0;
+    for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+      const ij = positives.entries[j];
+      const v = inputs[0].data[ij];
+      sum += v;
+    }
+    f5[i] = sum;
+  }
+  let f6 = 0;
+  for (let i = 0; i < m; i++) {
+    const x0 = 0 < f0[i];
+    const x1 = x0 ? f5[i] : 0;
+    f6 += x0 ? (1 - (x0 ? f4[i] : 0) / ((0 < x1) ? x1 : 1)) : 0;
+  }
+  let f7 = 0;
+  for (let i = 0; i < m; i++) {
+    f7 += 0 < f0[i];
+  }
+  const value = f6 / Math.max(f7, 1);
+  const g1 = new Float64Array(m * n);
+  const g2 = new Float64Array(m * n);
+  const g3 = new Float64Array(m * n);
+  const g4 = new Float64Array(m);
+  const g5 = new Float64Array(m);
+  let g6 = 0;
+  g6 += 1 / Math.max(f7, 1);
+  for (let i = 0; i < m; i++) {
+    const w = g6;
+    const x0 = 0 < f0[i];
+    const x1 = x0 ? f5[i] : 0;
+    const x2 = 0 < x1;
+    const x3 = x2 ? x1 : 1;
+    g4[i] += x0 ? w * (-(x0 ? (1 / x3) : 0)) : 0;
+    g5[i] += x0 ? w * (-(x2 ? (x0 ? ((-(x0 ? f4[i] : 0)) / (x3 * x3)) : 0) : 0)) : 0;
+  }
+  // backward: sum[positives](gain)
+  for (let i = 0; i < m; i++) {
+    const g = g5[i];
+    if (g === 0) continue;
+    for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+      const ij = positives.entries[j];
+      const w = g;
+      inputs[0].grad[ij] += w;
+    }
+  }
+  // backward: sum[each positive](where(0.0 < count[positives](1.0), sum[positives](where(nonzero(s - s_p) & ((s - s_p) < 0.0), 0.0, where(gain < gain_p, gain, gain_p))), 0.0) / at_least(where(0.0 < count[positives](1.0), sum[positives](where(relevance < relevance_p, where(nonzero(s - s_p) & (0.0 < (s - s_p)), where(delta < (s - s_p), (rho * ((s - s_p) - delta)) + 1.44, start + sigmoid((s - s_p) / temperature)), sigmoid((s - s_p) / temperature)), where(nonzero(s - s_p) & ((s - s_p) < 0.0), 0.0, 1.0))), 0.0) + sum[negatives](where(nonzero(s - s_p) & (0.0 < (s - s_p)), where(delta < (s - s_p), (rho * ((s - s_p) - delta)) + 1.44, start + sigmoid((s - s_p) / temperature)), sigmoid((s - s_p) / temperature))), 1.0))
+  for (let i = 0; i < m; i++) {
+    const x0 = 0 < f0[i];
+    const g = g4[i];
+    if (g === 0) continue;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const x1 = (x0 ? f2[ip] : 0) + f3[ip];
+      const x2 = Math.max(x1, 1);
+      const x3 = (-(x0 ? f1[ip] : 0)) / (x2 * x2);
+      const x4 = x1 < 1;
+      const w = g;
+      g1[ip] += x0 ? w * (1 / x2) : 0;
+      g2[ip] += x4 ? 0 : w * (x0 ? x3 : 0);
+      g3[ip] += x4 ? 0 : w * x3;
+    }
+  }
+  // backward: sum[negatives](where(nonzero(s - s_p) & (0.0 < (s - s_p)), where(delta < (s - s_p), (rho * ((s - s_p) - delta)) + 1.44, start + sigmoid((s - s_p) / temperature)), sigmoid((s - s_p) / temperature)))
+  const c0 = 1 / h_temperature;
+  const c1 = -h_rho;
+  const c2 = -c0;
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      const g = g3[ip];
+      if (g === 0) continue;
+      let d1 = 0;
+      for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
+        const ij = negatives.entries[j];
+        const s = data[ij];
+        const x0 = s - s_p;
+        const x1 = (Math.abs(x0) > 1.7763568394002505e-15) && (0 < x0);
+        const x2 = h_delta < x0;
+        const x3 = sigmoid(x0 / h_temperature);
+        const x4 = x3 * (1 - x3);
+        const x5 = x4 * c0;
+        const x6 = x4 * c2;
+        const w = g;
+        grad[ij] += w * ((x1 ? ((x2 ? h_rho : 0) + (x2 ? 0 : x5)) : 0) + (x1 ? 0 : x5));
+        d1 += w * ((x1 ? ((x2 ? c1 : 0) + (x2 ? 0 : x6)) : 0) + (x1 ? 0 : x6));
+      }
+      grad[ip] += d1;
+    }
+  }
+  // backward: sum[positives](where(relevance < relevance_p, where(nonzero(s - s_p) & (0.0 < (s - s_p)), where(delta < (s - s_p), (rho * ((s - s_p) - delta)) + 1.44, start + sigmoid((s - s_p) / temperature)), sigmoid((s - s_p) / temperature)), where(nonzero(s - s_p) & ((s - s_p) < 0.0), 0.0, 1.0)))
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      const g = g2[ip];
+      if (g === 0) continue;
+      let d1 = 0;
+      for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+        const ij = positives.entries[j];
+        const s = data[ij];
+        const x0 = s - s_p;
+        const x1 = (Math.abs(x0) > 1.7763568394002505e-15) && (0 < x0);
+        const x2 = h_delta < x0;
+        const x3 = sigmoid(x0 / h_temperature);
+        const x4 = x3 * (1 - x3);
+        const x5 = x4 * c0;
+        const x6 = inputs[1].data[ij] < inputs[1].data[ip];
+        const x7 = x4 * c2;
+        const w = g;
+        grad[ij] += x6 ? w * ((x1 ? ((x2 ? h_rho : 0) + (x2 ? 0 : x5)) : 0) + (x1 ? 0 : x5)) : 0;
+        d1 += x6 ? w * ((x1 ? ((x2 ? c1 : 0) + (x2 ? 0 : x7)) : 0) + (x1 ? 0 : x7)) : 0;
+      }
+      grad[ip] += d1;
+    }
+  }
+  // backward: sum[positives](where(nonzero(s - s_p) & ((s - s_p) < 0.0), 0.0, where(gain < gain_p, gain, gain_p)))
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      const g = g1[ip];
+      if (g === 0) continue;
+      let d1 = 0;
+      for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+        const ij = positives.entries[j];
+        const s = data[ij];
+        const x0 = inputs[0].data[ij] < inputs[0].data[ip];
+        const x1 = s - s_p;
+        const x2 = (Math.abs(x1) > 1.7763568394002505e-15) && (x1 < 0);
+        const w = g;
+        inputs[0].grad[ij] += x2 ? 0 : w * (x0 ? 1 : 0);
+        d1 += x2 ? 0 : w * (x0 ? 0 : 1);
+      }
+      inputs[0].grad[ip] += d1;
+    }
+  }
+  return value;
+}] }] }),
 },
 "Hardness-weighted NT-Xent": {
 about: "NT-Xent in which each negative is weighted by its hardness.",
@@ -2441,16 +2705,156 @@ run: lossOf({ names: ["scale"], alone: [], matrices: [{ between: "samples agains
 }] }] }),
 },
 "NDCG": {
-about: "NDCG: one minus the normalized discounted cumulative gain, with a soft rank in the discount. It is shown by the weight curves of a typical batch that Python computed, because relevance of NDCGLoss is a Python function that has no JavaScript.",
+about: "NDCG: one minus the normalized discounted cumulative gain, with a soft rank in the discount.",
 cite: "Qin et al. 2010",
 kind: "NDCGLoss",
 miner: null,
 formula: "1-\\frac{1}{I_i}\\sum_{p\\in P_i}\\frac{r_{ip}}{\\log_2(1+\\rho_{ip})},\\qquad \\rho_{ip}=1+\\sum_{j\\ne p}\\sigma((s_{ij}-s_{ip})/\\tau)",
 similarity: "cosine",
 centers: 0,
-parameters: [],
+parameters: [{"name": "temperature", "help": "temperature of the step", "value": 0.01, "least": 0.001, "most": 0.1, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: [], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [byCurves([-0.995, -0.985, -0.975, -0.965, -0.955, -0.945, -0.935, -0.925, -0.915, -0.905, -0.895, -0.885, -0.875, -0.865, -0.855, -0.845, -0.835, -0.825, -0.815, -0.805, -0.795, -0.785, -0.775, -0.765, -0.755, -0.745, -0.735, -0.725, -0.715, -0.705, -0.695, -0.685, -0.675, -0.665, -0.655, -0.645, -0.635, -0.625, -0.615, -0.605, -0.595, -0.585, -0.575, -0.565, -0.555, -0.545, -0.535, -0.525, -0.515, -0.505, -0.495, -0.485, -0.475, -0.465, -0.455, -0.445, -0.435, -0.425, -0.415, -0.405, -0.395, -0.385, -0.375, -0.365, -0.355, -0.345, -0.335, -0.325, -0.315, -0.305, -0.295, -0.285, -0.275, -0.265, -0.255, -0.245, -0.235, -0.225, -0.215, -0.205, -0.195, -0.185, -0.175, -0.165, -0.155, -0.145, -0.135, -0.125, -0.115, -0.105, -0.095, -0.085, -0.075, -0.065, -0.055, -0.045, -0.035, -0.025, -0.015, -0.005, 0.005, 0.015, 0.025, 0.035, 0.045, 0.055, 0.065, 0.075, 0.085, 0.095, 0.105, 0.115, 0.125, 0.135, 0.145, 0.155, 0.165, 0.175, 0.185, 0.195, 0.205, 0.215, 0.225, 0.235, 0.245, 0.255, 0.265, 0.275, 0.285, 0.295, 0.305, 0.315, 0.325, 0.335, 0.345, 0.355, 0.365, 0.375, 0.385, 0.395, 0.405, 0.415, 0.425, 0.435, 0.445, 0.455, 0.465, 0.475, 0.485, 0.495, 0.505, 0.515, 0.525, 0.535, 0.545, 0.555, 0.565, 0.575, 0.585, 0.595, 0.605, 0.615, 0.625, 0.635, 0.645, 0.655, 0.665, 0.675, 0.685, 0.695, 0.705, 0.715, 0.725, 0.735, 0.745, 0.755, 0.765, 0.775, 0.785, 0.795, 0.805, 0.815, 0.825, 0.835, 0.845, 0.855, 0.865, 0.875, 0.885, 0.895, 0.905, 0.915, 0.925, 0.935, 0.945, 0.955, 0.965, 0.975, 0.985, 0.995], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2.1684e-18, 2.1684e-18, 8.23994e-18, 2.21177e-17, 5.85469e-17, 1.56992e-16, 4.28477e-16, 1.16704e-15, 3.16891e-15, 8.61724e-15, 2.34218e-14, 6.36683e-14, 1.73067e-13, 4.70444e-13, 1.2788e-12, 3.47615e-12, 9.44915e-12, 2.56855e-11, 6.98203e-11, 1.89791e-10, 5.15906e-10, 1.40238e-09, 3.81206e-09, 1.03622e-08, 2.81674e-08, 7.6566e-08, 2.08122e-07, 5.65692e-07, 1.53739e-06, 4.17674e-06, 1.13363e-05, 3.06886e-05, 8.24946e-05, 0.000217611, 0.000546378, 0.00121461, 0.00207948, 0.00231992, 0.00161381, 0.000799075, 0.000332126, 0.000128603, 4.97624e-05, 2.28357e-05, 2.03959e-05, 3.99045e-05, 0.00010155, 0.000264934, 0.000658533, 0.00143309, 0.00235584, 0.0024882, 0.00165175, 0.000797292, 0.00033104, 0.000137618, 8.03629e-05, 0.000107664, 0.000245447, 0.000607351, 0.0013717, 0.00244249, 0.0029187, 0.00232192, 0.00174406, 0.00205681, 0.00317222, 0.00409185, 0.00431789, 0.00453134, 0.00423571, 0.00335434, 0.00323141, 0.00400007, 0.00406467, 0.00283445, 0.00172729, 0.00161311, 0.00261387, 0.00427992, 0.00510331, 0.00477597, 0.0050397, 0.00571791, 0.00488799, 0.00315109, 0.00238306, 0.00321952, 0.00531314, 0.00685046, 0.00672118, 0.00720682, 0.00938392, 0.0112168, 0.0120262, 0.0115188, 0.00946361, 0.00901778, 0.0108631, 0.0108389, 0.00732311, 0.00393148, 0.00265412, 0.00363243, 0.00708705, 0.0119731, 0.0136586, 0.0104628, 0.00776445, 0.00938387, 0.0151318, 0.0199079, 0.0190609, 0.0185533, 0.0235629, 0.0271379, 0.0209085, 0.0110196, 0.00440975, 0.000899103, -0.00128473, -0.00133174, 0.0102945, 0.0469274, 0.080321, 0.0687949, 0.0375254, 0.016234, 0.00635703, 0.00239396, 0.000888349, 0.000327851, 0.000120752, 4.44412e-05, 1.63516e-05, 6.01578e-06, 2.21313e-06, 8.14171e-07, 2.99518e-07, 1.10186e-07, 4.05353e-08, 1.49121e-08, 5.48573e-09, 2.01777e-09, 7.41437e-10, 2.70422e-10, 9.31285e-11, 1.69879e-11, -4.07011e-11, -1.42598e-10, -3.99379e-10, -1.08995e-09, -2.96439e-09, -8.05862e-09, -2.19058e-08, -5.95462e-08, -1.61863e-07, -4.3999e-07, -1.19601e-06, -3.25107e-06, -8.83714e-06, -2.40204e-05, -6.52833e-05, -0.000177379, -0.000481576, -0.00130472, -0.00351478, -0.00932397, -0.0237371, -0.0542673, -0.0948968, -0.0862673, 0.0178534, 0.099148, 0.0842239, 0.0434234, 0.0182073, 0.00703591, 0.00263606, 0.000976308, 0.000360056, 0.000132578, 4.87892e-05, 1.79508e-05, 6.60402e-06, 2.42952e-06], [4.67809e-61, 1.27164e-60, 3.45667e-60, 9.3962e-60, 2.55415e-59, 6.94291e-59, 1.88728e-58, 5.13015e-58, 1.39452e-57, 3.7907e-57, 1.03042e-56, 2.80097e-56, 7.61382e-56, 2.06965e-55, 5.6259e-55, 1.52928e-54, 4.15701e-54, 1.12999e-53, 3.07163e-53, 8.34957e-53, 2.26965e-52, 6.16954e-52, 1.67706e-51, 4.55871e-51, 1.23919e-50, 3.36846e-50, 9.15641e-50, 2.48897e-49, 6.76573e-49, 1.83912e-48, 4.99923e-48, 1.35893e-47, 3.69396e-47, 1.00412e-46, 2.72949e-46, 7.41952e-46, 2.01683e-45, 5.48232e-45, 1.49025e-44, 4.05092e-44, 1.10115e-43, 2.99325e-43, 8.13649e-43, 2.21173e-42, 6.0121e-42, 1.63426e-41, 4.44237e-41, 1.20756e-40, 3.28249e-40, 8.92275e-40, 2.42545e-39, 6.59307e-39, 1.79218e-38, 4.87165e-38, 1.32425e-37, 3.59969e-37, 9.78498e-37, 2.65983e-36, 7.23018e-36, 1.96537e-35, 5.34242e-35, 1.45222e-34, 3.94754e-34, 1.07305e-33, 2.91686e-33, 7.92885e-33, 2.15529e-32, 5.85867e-32, 1.59255e-31, 4.32901e-31, 1.17675e-30, 3.19873e-30, 8.69504e-30, 2.36356e-29, 6.42481e-29, 1.74645e-28, 4.74733e-28, 1.29046e-27, 3.50783e-27, 9.53527e-27, 2.59196e-26, 7.04566e-26, 1.91521e-25, 5.20608e-25, 1.41516e-24, 3.8468e-24, 1.04567e-23, 2.84242e-23, 7.72651e-23, 2.10028e-22, 5.70916e-22, 1.55191e-21, 4.21853e-21, 1.14672e-20, 3.1171e-20, 8.47315e-20, 2.30324e-19, 6.26086e-19, 1.70188e-18, 4.62618e-18, 1.25753e-17, 3.41831e-17, 9.29193e-17, 2.52581e-16, 6.86586e-16, 1.86633e-15, 5.07322e-15, 1.37905e-14, 3.74863e-14, 1.01898e-13, 2.76989e-13, 7.52933e-13, 2.04668e-12, 5.56347e-12, 1.51231e-11, 4.11088e-11, 1.11745e-10, 3.03755e-10, 8.25691e-10, 2.24446e-09, 6.10108e-09, 1.65845e-08, 4.50812e-08, 1.22543e-07, 3.33106e-07, 9.05467e-07, 2.46125e-06, 6.68991e-06, 1.81816e-05, 4.93975e-05, 0.000134089, 0.000363116, 0.000976986, 0.00258344, 0.0065273, 0.0147291, 0.0259807, 0.0302512, 0.0218887, 0.0111005, 0.00466388, 0.00181026, 0.000691434, 0.000290537, 0.000200595, 0.00032757, 0.000807755, 0.00214699, 0.00568653, 0.014494, 0.0334238, 0.0616232, 0.0766326, 0.0590831, 0.0311931, 0.0133545, 0.00521094, 0.00195989, 0.000726941, 0.000268238, 9.87891e-05, 3.63574e-05, 1.33772e-05, 4.92166e-06, 1.81109e-06, 6.6755e-07, 2.49068e-07, 1.01112e-07, 6.29809e-08, 9.32569e-08, 2.24825e-07, 6.00588e-07, 1.62868e-06, 4.42576e-06, 1.20297e-05, 3.26984e-05, 8.88719e-05, 0.000241493, 0.000655811, 0.00177801, 0.00479884, 0.0127963, 0.0330439, 0.0786291, 0.154889, 0.213916, 0.184083, 0.104809, 0.0466088, 0.0184805, 0.00699408, 0.00260024, 0.000960307, 0.000353784, 0.000130219, 4.79141e-05, 1.76279e-05, 6.4851e-06, 2.38576e-06, 8.77675e-07])] }] }),
+run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [NDCGLoss_relevance, NDCGLoss_ideal_gain], functions: [(S, pairs, h, inputs) => {
+  const { rows: m, columns: n, data, grad } = S;
+  const { positives, negatives } = pairs;
+  const h_temperature = h["temperature"];
+  // count[positives](1.0)
+  const f0 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    let count = 0;
+    for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+      count++;
+    }
+    f0[i] = count;
+  }
+  // sum[positives](sigmoid((s - s_p) / temperature))
+  const f1 = new Float64Array(m * n);
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      let sum = 0;
+      for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+        const ij = positives.entries[j];
+        const s = data[ij];
+        const v = sigmoid((s - s_p) / h_temperature);
+        sum += v;
+      }
+      f1[ip] = sum;
+    }
+  }
+  // sum[negatives](sigmoid((s - s_p) / temperature))
+  const f2 = new Float64Array(m * n);
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      let sum = 0;
+      for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
+        const ij = negatives.entries[j];
+        const s = data[ij];
+        const v = sigmoid((s - s_p) / h_temperature);
+        sum += v;
+      }
+      f2[ip] = sum;
+    }
+  }
+  // sum[each positive]((0.6931471805599453 * relevance_p) / log(1.0 + ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))))
+  const f3 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    const x0 = 0 < f0[i];
+    let sum = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const v = (0.6931471805599453 * inputs[0].data[ip]) / Math.log(Math.max(1 + ((0.5 + (x0 ? f1[ip] : 0)) + f2[ip]), 2.2250738585072014e-308));
+      sum += v;
+    }
+    f3[i] = sum;
+  }
+  let f4 = 0;
+  for (let i = 0; i < m; i++) {
+    const x0 = 0 < f0[i];
+    f4 += x0 ? (1 - (x0 ? f3[i] : 0) / ((0 < inputs[1].data[i]) ? inputs[1].data[i] : 1)) : 0;
+  }
+  let f5 = 0;
+  for (let i = 0; i < m; i++) {
+    f5 += 0 < f0[i];
+  }
+  const value = f4 / Math.max(f5, 1);
+  const g1 = new Float64Array(m * n);
+  const g2 = new Float64Array(m * n);
+  const g3 = new Float64Array(m);
+  let g4 = 0;
+  g4 += 1 / Math.max(f5, 1);
+  for (let i = 0; i < m; i++) {
+    const w = g4;
+    const x0 = 0 < f0[i];
+    const x1 = 0 < inputs[1].data[i];
+    const x2 = x1 ? inputs[1].data[i] : 1;
+    g3[i] += x0 ? w * (-(x0 ? (1 / x2) : 0)) : 0;
+    inputs[1].grad[i] += x0 ? w * (-(x1 ? ((-(x0 ? f3[i] : 0)) / (x2 * x2)) : 0)) : 0;
+  }
+  // backward: sum[each positive]((0.6931471805599453 * relevance_p) / log(1.0 + ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))))
+  for (let i = 0; i < m; i++) {
+    const x0 = 0 < f0[i];
+    const g = g3[i];
+    if (g === 0) continue;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const x1 = 1 + ((0.5 + (x0 ? f1[ip] : 0)) + f2[ip]);
+      const x2 = Math.log(Math.max(x1, 2.2250738585072014e-308));
+      const x3 = 0 < x1;
+      const x4 = (1 / (x3 ? x1 : 1)) * ((-(0.6931471805599453 * inputs[0].data[ip])) / (x2 * x2));
+      const w = g;
+      inputs[0].grad[ip] += w * ((1 / x2) * 0.6931471805599453);
+      g1[ip] += x3 ? w * (x0 ? x4 : 0) : 0;
+      g2[ip] += x3 ? w * x4 : 0;
+    }
+  }
+  // backward: sum[negatives](sigmoid((s - s_p) / temperature))
+  const c0 = 1 / h_temperature;
+  const c1 = -c0;
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      const g = g2[ip];
+      if (g === 0) continue;
+      let d1 = 0;
+      for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
+        const ij = negatives.entries[j];
+        const s = data[ij];
+        const x0 = sigmoid((s - s_p) / h_temperature);
+        const x1 = x0 * (1 - x0);
+        const w = g;
+        grad[ij] += w * (x1 * c0);
+        d1 += w * (x1 * c1);
+      }
+      grad[ip] += d1;
+    }
+  }
+  // backward: sum[positives](sigmoid((s - s_p) / temperature))
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      const g = g1[ip];
+      if (g === 0) continue;
+      let d1 = 0;
+      for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+        const ij = positives.entries[j];
+        const s = data[ij];
+        const x0 = sigmoid((s - s_p) / h_temperature);
+        const x1 = x0 * (1 - x0);
+        const w = g;
+        grad[ij] += w * (x1 * c0);
+        d1 += w * (x1 * c1);
+      }
+      grad[ip] += d1;
+    }
+  }
+  return value;
+}] }] }),
 },
 "Normalized softmax": {
 about: "Softmax cross entropy on cosines over a temperature.",
@@ -3490,6 +3894,18 @@ run: lossOf({ names: ["margin1", "margin2"], alone: [], matrices: [{ between: "s
   return value;
 }, averaged("nonzero", QuadrupletLoss_matrix)] }] }),
 },
+"Quadruplet-wise": {
+about: "Quadruplet-wise constraints: every positive pair is more similar than every negative pair, whosever they are.",
+cite: "Law et al. 2013",
+kind: "QuadrupletWiseLoss",
+miner: null,
+formula: "\\mathrm{mean}\\,[s_{kl}-s_{ij}+\\delta]_+",
+similarity: "cosine",
+centers: 0,
+parameters: [{"name": "margin", "help": "margin", "value": 0.1, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
+exact: true,
+run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [averaged("nonzero", QuadrupletWiseLoss_matrix)] }] }),
+},
 "Ranked list": {
 about: "Ranked list loss: positives inside a ball, negatives outside of it by a margin, the hardest weighted most.",
 cite: "Wang et al. 2019",
@@ -3807,16 +4223,349 @@ run: lossOf({ names: ["alpha", "beta", "base", "margin"], alone: [], matrices: [
 }] }] }),
 },
 "Recall@k": {
-about: "A differentiable recall at k, from the soft rank of each positive. It is shown by the weight curves of a typical batch that Python computed, because batch size of RecallAtKLoss is a Python function that has no JavaScript.",
+about: "A differentiable recall at k, from the soft rank of each positive.",
 cite: "Patel et al. 2022",
 kind: "RecallAtKLoss",
 miner: null,
 formula: "1-\\frac{1}{|K|}\\sum_{k\\in K}\\frac{\\min(k,\\sum_{p\\in P_i}\\sigma((k-r_{ip})/\\tau_k))}{\\min(k,|P_i|)},\\qquad r_{ip}=1+\\sum_{j\\ne p}\\sigma((s_{ij}-s_{ip})/\\tau)",
 similarity: "cosine",
 centers: 0,
-parameters: [],
+parameters: [{"name": "temperature", "help": "temperature of the rank", "value": 0.01, "least": 0.001, "most": 0.1, "log": true, "whole": false, "choices": null}, {"name": "k_temperature", "help": "temperature at k", "value": 1.0, "least": 0.1, "most": 10.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: [], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [byCurves([-0.995, -0.985, -0.975, -0.965, -0.955, -0.945, -0.935, -0.925, -0.915, -0.905, -0.895, -0.885, -0.875, -0.865, -0.855, -0.845, -0.835, -0.825, -0.815, -0.805, -0.795, -0.785, -0.775, -0.765, -0.755, -0.745, -0.735, -0.725, -0.715, -0.705, -0.695, -0.685, -0.675, -0.665, -0.655, -0.645, -0.635, -0.625, -0.615, -0.605, -0.595, -0.585, -0.575, -0.565, -0.555, -0.545, -0.535, -0.525, -0.515, -0.505, -0.495, -0.485, -0.475, -0.465, -0.455, -0.445, -0.435, -0.425, -0.415, -0.405, -0.395, -0.385, -0.375, -0.365, -0.355, -0.345, -0.335, -0.325, -0.315, -0.305, -0.295, -0.285, -0.275, -0.265, -0.255, -0.245, -0.235, -0.225, -0.215, -0.205, -0.195, -0.185, -0.175, -0.165, -0.155, -0.145, -0.135, -0.125, -0.115, -0.105, -0.095, -0.085, -0.075, -0.065, -0.055, -0.045, -0.035, -0.025, -0.015, -0.005, 0.005, 0.015, 0.025, 0.035, 0.045, 0.055, 0.065, 0.075, 0.085, 0.095, 0.105, 0.115, 0.125, 0.135, 0.145, 0.155, 0.165, 0.175, 0.185, 0.195, 0.205, 0.215, 0.225, 0.235, 0.245, 0.255, 0.265, 0.275, 0.285, 0.295, 0.305, 0.315, 0.325, 0.335, 0.345, 0.355, 0.365, 0.375, 0.385, 0.395, 0.405, 0.415, 0.425, 0.435, 0.445, 0.455, 0.465, 0.475, 0.485, 0.495, 0.505, 0.515, 0.525, 0.535, 0.545, 0.555, 0.565, 0.575, 0.585, 0.595, 0.605, 0.615, 0.625, 0.635, 0.645, 0.655, 0.665, 0.675, 0.685, 0.695, 0.705, 0.715, 0.725, 0.735, 0.745, 0.755, 0.765, 0.775, 0.785, 0.795, 0.805, 0.815, 0.825, 0.835, 0.845, 0.855, 0.865, 0.875, 0.885, 0.895, 0.905, 0.915, 0.925, 0.935, 0.945, 0.955, 0.965, 0.975, 0.985, 0.995], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3.46945e-18, 3.46945e-18, 1.34441e-17, 3.68629e-17, 9.71445e-17, 2.61076e-16, 7.12538e-16, 1.94029e-15, 5.26836e-15, 1.43266e-14, 3.89393e-14, 1.05849e-13, 2.87728e-13, 7.82124e-13, 2.12604e-12, 5.77917e-12, 1.57094e-11, 4.27026e-11, 1.16078e-10, 3.15532e-10, 8.57705e-10, 2.33148e-09, 6.33763e-09, 1.72274e-08, 4.68289e-08, 1.27293e-07, 3.46014e-07, 9.40523e-07, 2.55631e-06, 6.94654e-06, 1.88663e-05, 5.11631e-05, 0.000138187, 0.000369152, 0.000957294, 0.00229444, 0.00452957, 0.00609073, 0.00494233, 0.00266558, 0.00115028, 0.000452049, 0.000175912, 8.09107e-05, 7.23645e-05, 0.00014185, 0.000362597, 0.00095697, 0.00244886, 0.00568992, 0.0104981, 0.0126803, 0.00926322, 0.00468715, 0.0019842, 0.000831179, 0.000487057, 0.000654455, 0.00150021, 0.00376076, 0.00873864, 0.0163048, 0.0203455, 0.0164157, 0.0122503, 0.0141878, 0.0209297, 0.0244622, 0.0220973, 0.0189863, 0.0141128, 0.00907744, 0.00730369, 0.00737525, 0.00594942, 0.00344712, 0.00188128, 0.00163085, 0.00241562, 0.0034548, 0.0035612, 0.00304875, 0.00313312, 0.00367215, 0.00341069, 0.00238725, 0.00191834, 0.00276438, 0.00507012, 0.00764914, 0.00885622, 0.0110314, 0.0167974, 0.0234455, 0.02819, 0.0285269, 0.0234925, 0.0218057, 0.0249379, 0.0230043, 0.0144491, 0.00742206, 0.004888, 0.00653652, 0.0122629, 0.0193822, 0.0205127, 0.0149683, 0.0108566, 0.0129497, 0.0207194, 0.0274328, 0.026793, 0.0266389, 0.0345362, 0.0404468, 0.0313812, 0.016708, 0.00722841, 0.00303325, 0.00214768, 0.00591201, 0.0236188, 0.0621876, 0.0826492, 0.0585357, 0.02843, 0.0116485, 0.00446183, 0.00166615, 0.000616334, 0.000227198, 8.36438e-05, 3.07793e-05, 1.13242e-05, 4.1661e-06, 1.53264e-06, 5.63831e-07, 2.07422e-07, 7.63065e-08, 2.80716e-08, 1.0327e-08, 3.79908e-09, 1.3976e-09, 5.14144e-10, 1.89131e-10, 6.95457e-11, 2.54978e-11, 9.1446e-12, 2.72403e-12, -7.37854e-13, -5.0011e-12, -1.46964e-11, -4.03543e-11, -1.09844e-10, -2.98641e-10, -8.1181e-10, -2.20673e-09, -5.99852e-09, -1.63056e-08, -4.43227e-08, -1.20478e-07, -3.27463e-07, -8.89925e-07, -2.4175e-06, -6.55985e-06, -1.77459e-05, -4.76081e-05, -0.0001248, -0.000306302, -0.00061869, -0.000681938, 0.000152669, 0.000742719, 0.000522103, 0.000238573, 9.46341e-05, 3.57654e-05, 1.3287e-05, 4.90561e-06, 1.80706e-06, 6.65102e-07, 2.44721e-07, 9.00337e-08, 3.31223e-08, 1.21851e-08], [6.71999e-61, 1.82668e-60, 4.96544e-60, 1.34975e-59, 3.66899e-59, 9.97335e-59, 2.71104e-58, 7.36937e-58, 2.0032e-57, 5.44527e-57, 1.48018e-56, 4.02354e-56, 1.09371e-55, 2.97301e-55, 8.08149e-55, 2.19678e-54, 5.97146e-54, 1.62321e-53, 4.41234e-53, 1.1994e-52, 3.26031e-52, 8.86243e-52, 2.40906e-51, 6.5485e-51, 1.78007e-50, 4.83872e-50, 1.3153e-49, 3.57536e-49, 9.71884e-49, 2.64185e-48, 7.1813e-48, 1.95208e-47, 5.3063e-47, 1.4424e-46, 3.92086e-46, 1.0658e-45, 2.89714e-45, 7.87525e-45, 2.14072e-44, 5.81907e-44, 1.58179e-43, 4.29974e-43, 1.16879e-42, 3.1771e-42, 8.63626e-42, 2.34758e-41, 6.38138e-41, 1.73464e-40, 4.71524e-40, 1.28174e-39, 3.48412e-39, 9.47081e-39, 2.57443e-38, 6.99804e-38, 1.90226e-37, 5.17089e-37, 1.40559e-36, 3.8208e-36, 1.0386e-35, 2.82321e-35, 7.67428e-35, 2.08609e-34, 5.67057e-34, 1.54142e-33, 4.19001e-33, 1.13896e-32, 3.09603e-32, 8.41587e-32, 2.28767e-31, 6.21853e-31, 1.69037e-30, 4.59491e-30, 1.24903e-29, 3.3952e-29, 9.22912e-29, 2.50874e-28, 6.81945e-28, 1.85372e-27, 5.03893e-27, 1.36972e-26, 3.72329e-26, 1.0121e-25, 2.75116e-25, 7.47843e-25, 2.03285e-24, 5.52586e-24, 1.50208e-23, 4.08309e-23, 1.1099e-22, 3.01702e-22, 8.2011e-22, 2.22929e-21, 6.05984e-21, 1.64723e-20, 4.47765e-20, 1.21715e-19, 3.30856e-19, 8.9936e-19, 2.44471e-18, 6.64542e-18, 1.80641e-17, 4.91034e-17, 1.33477e-16, 3.62828e-16, 9.86268e-16, 2.68095e-15, 7.28759e-15, 1.98097e-14, 5.38484e-14, 1.46375e-13, 3.97889e-13, 1.08157e-12, 2.94002e-12, 7.99181e-12, 2.1724e-11, 5.90519e-11, 1.6052e-10, 4.36338e-10, 1.18609e-09, 3.22413e-09, 8.76408e-09, 2.38232e-08, 6.47583e-08, 1.76031e-07, 4.785e-07, 1.30069e-06, 3.53555e-06, 9.60998e-06, 2.6118e-05, 7.09614e-05, 0.000192638, 0.000521768, 0.00140458, 0.0037192, 0.00942947, 0.0214439, 0.0383259, 0.0451654, 0.0327372, 0.0165309, 0.00692027, 0.00267841, 0.00101372, 0.000402828, 0.000222931, 0.000284085, 0.000652206, 0.00171789, 0.00457094, 0.0118364, 0.0283732, 0.0566158, 0.0790736, 0.0678407, 0.0381528, 0.016804, 0.00663105, 0.00250463, 0.000930461, 0.000343536, 0.000126548, 4.65771e-05, 1.71379e-05, 6.30512e-06, 2.31968e-06, 8.53647e-07, 3.1479e-07, 1.17843e-07, 4.8892e-08, 3.30455e-08, 5.30918e-08, 1.30804e-07, 3.50591e-07, 9.51173e-07, 2.58486e-06, 7.02598e-06, 1.90973e-05, 5.19033e-05, 0.000141024, 0.000382875, 0.00103731, 0.00279438, 0.00741319, 0.0188821, 0.0433609, 0.0786039, 0.0934983, 0.067737, 0.0340931, 0.0142408, 0.00549925, 0.00206, 0.000762919, 0.000281355, 0.000103599, 3.81246e-05, 1.4027e-05, 5.16047e-06, 1.89846e-06, 6.9841e-07])] }] }),
+run: lossOf({ names: ["temperature", "k_temperature"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [RecallAtKLoss_count_anchors], functions: [(S, pairs, h, inputs) => {
+  const { rows: m, columns: n, data, grad } = S;
+  const { positives, negatives } = pairs;
+  const h_temperature = h["temperature"];
+  const h_k_temperature = h["k_temperature"];
+  // count[positives](1.0)
+  const f0 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    let count = 0;
+    for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+      count++;
+    }
+    f0[i] = count;
+  }
+  // sum[positives](sigmoid((s - s_p) / temperature))
+  const f1 = new Float64Array(m * n);
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      let sum = 0;
+      for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+        const ij = positives.entries[j];
+        const s = data[ij];
+        const v = sigmoid((s - s_p) / h_temperature);
+        sum += v;
+      }
+      f1[ip] = sum;
+    }
+  }
+  // sum[negatives](sigmoid((s - s_p) / temperature))
+  const f2 = new Float64Array(m * n);
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      let sum = 0;
+      for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
+        const ij = negatives.entries[j];
+        const s = data[ij];
+        const v = sigmoid((s - s_p) / h_temperature);
+        sum += v;
+      }
+      f2[ip] = sum;
+    }
+  }
+  // sum[each positive](sigmoid((where(batch size < 1.0, batch size, 1.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  const f3 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    const x0 = (inputs[0].data[i] < 1) ? inputs[0].data[i] : 1;
+    const x1 = 0 < f0[i];
+    let sum = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const v = sigmoid((x0 - ((0.5 + (x1 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      sum += v;
+    }
+    f3[i] = sum;
+  }
+  // sum[each positive](sigmoid((where(batch size < 2.0, batch size, 2.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  const f4 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    const x0 = (inputs[0].data[i] < 2) ? inputs[0].data[i] : 2;
+    const x1 = 0 < f0[i];
+    let sum = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const v = sigmoid((x0 - ((0.5 + (x1 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      sum += v;
+    }
+    f4[i] = sum;
+  }
+  // sum[each positive](sigmoid((where(batch size < 4.0, batch size, 4.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  const f5 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    const x0 = (inputs[0].data[i] < 4) ? inputs[0].data[i] : 4;
+    const x1 = 0 < f0[i];
+    let sum = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const v = sigmoid((x0 - ((0.5 + (x1 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      sum += v;
+    }
+    f5[i] = sum;
+  }
+  // sum[each positive](sigmoid((where(batch size < 8.0, batch size, 8.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  const f6 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    const x0 = (inputs[0].data[i] < 8) ? inputs[0].data[i] : 8;
+    const x1 = 0 < f0[i];
+    let sum = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const v = sigmoid((x0 - ((0.5 + (x1 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      sum += v;
+    }
+    f6[i] = sum;
+  }
+  // sum[each positive](sigmoid((where(batch size < 16.0, batch size, 16.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  const f7 = new Float64Array(m);
+  for (let i = 0; i < m; i++) {
+    const x0 = (inputs[0].data[i] < 16) ? inputs[0].data[i] : 16;
+    const x1 = 0 < f0[i];
+    let sum = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const v = sigmoid((x0 - ((0.5 + (x1 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      sum += v;
+    }
+    f7[i] = sum;
+  }
+  let f8 = 0;
+  for (let i = 0; i < m; i++) {
+    const x0 = 0 < f0[i];
+    const x1 = x0 ? f3[i] : 0;
+    const x2 = (inputs[0].data[i] < 1) ? inputs[0].data[i] : 1;
+    const x3 = Math.max(x0 ? f0[i] : 0, 1);
+    const x4 = x0 ? f4[i] : 0;
+    const x5 = (inputs[0].data[i] < 2) ? inputs[0].data[i] : 2;
+    const x6 = x0 ? f5[i] : 0;
+    const x7 = (inputs[0].data[i] < 4) ? inputs[0].data[i] : 4;
+    const x8 = x0 ? f6[i] : 0;
+    const x9 = (inputs[0].data[i] < 8) ? inputs[0].data[i] : 8;
+    const x10 = x0 ? f7[i] : 0;
+    const x11 = (inputs[0].data[i] < 16) ? inputs[0].data[i] : 16;
+    f8 += x0 ? (1 - ((((((x1 < x2) ? x1 : x2) / ((x3 < x2) ? x3 : x2) + ((x4 < x5) ? x4 : x5) / ((x3 < x5) ? x3 : x5)) + ((x6 < x7) ? x6 : x7) / ((x3 < x7) ? x3 : x7)) + ((x8 < x9) ? x8 : x9) / ((x3 < x9) ? x3 : x9)) + ((x10 < x11) ? x10 : x11) / ((x3 < x11) ? x3 : x11)) / 5) : 0;
+  }
+  let f9 = 0;
+  for (let i = 0; i < m; i++) {
+    f9 += 0 < f0[i];
+  }
+  const value = f8 / Math.max(f9, 1);
+  const g1 = new Float64Array(m * n);
+  const g2 = new Float64Array(m * n);
+  const g3 = new Float64Array(m);
+  const g4 = new Float64Array(m);
+  const g5 = new Float64Array(m);
+  const g6 = new Float64Array(m);
+  const g7 = new Float64Array(m);
+  let g8 = 0;
+  g8 += 1 / Math.max(f9, 1);
+  const c0 = 1 / 5;
+  for (let i = 0; i < m; i++) {
+    const w = g8;
+    const x0 = 0 < f0[i];
+    const x1 = x0 ? f3[i] : 0;
+    const x2 = inputs[0].data[i] < 1;
+    const x3 = x2 ? inputs[0].data[i] : 1;
+    const x4 = x1 < x3;
+    const x5 = Math.max(x0 ? f0[i] : 0, 1);
+    const x6 = x5 < x3;
+    const x7 = x6 ? x5 : x3;
+    const x8 = 1 / x7;
+    const x9 = x0 ? f4[i] : 0;
+    const x10 = inputs[0].data[i] < 2;
+    const x11 = x10 ? inputs[0].data[i] : 2;
+    const x12 = x9 < x11;
+    const x13 = x5 < x11;
+    const x14 = x13 ? x5 : x11;
+    const x15 = 1 / x14;
+    const x16 = x0 ? f5[i] : 0;
+    const x17 = inputs[0].data[i] < 4;
+    const x18 = x17 ? inputs[0].data[i] : 4;
+    const x19 = x16 < x18;
+    const x20 = x5 < x18;
+    const x21 = x20 ? x5 : x18;
+    const x22 = 1 / x21;
+    const x23 = x0 ? f6[i] : 0;
+    const x24 = inputs[0].data[i] < 8;
+    const x25 = x24 ? inputs[0].data[i] : 8;
+    const x26 = x23 < x25;
+    const x27 = x5 < x25;
+    const x28 = x27 ? x5 : x25;
+    const x29 = 1 / x28;
+    const x30 = x0 ? f7[i] : 0;
+    const x31 = inputs[0].data[i] < 16;
+    const x32 = x31 ? inputs[0].data[i] : 16;
+    const x33 = x30 < x32;
+    const x34 = x5 < x32;
+    const x35 = x34 ? x5 : x32;
+    const x36 = 1 / x35;
+    g3[i] += x0 ? w * (-(x4 ? (x0 ? (x8 * c0) : 0) : 0)) : 0;
+    inputs[0].grad[i] += x0 ? w * (-(c0 * ((((((x4 ? 0 : (x2 ? x8 : 0)) + (x6 ? 0 : (x2 ? ((-(x4 ? x1 : x3)) / (x7 * x7)) : 0))) + ((x12 ? 0 : (x10 ? x15 : 0)) + (x13 ? 0 : (x10 ? ((-(x12 ? x9 : x11)) / (x14 * x14)) : 0)))) + ((x19 ? 0 : (x17 ? x22 : 0)) + (x20 ? 0 : (x17 ? ((-(x19 ? x16 : x18)) / (x21 * x21)) : 0)))) + ((x26 ? 0 : (x24 ? x29 : 0)) + (x27 ? 0 : (x24 ? ((-(x26 ? x23 : x25)) / (x28 * x28)) : 0)))) + ((x33 ? 0 : (x31 ? x36 : 0)) + (x34 ? 0 : (x31 ? ((-(x33 ? x30 : x32)) / (x35 * x35)) : 0)))))) : 0;
+    g4[i] += x0 ? w * (-(x12 ? (x0 ? (x15 * c0) : 0) : 0)) : 0;
+    g5[i] += x0 ? w * (-(x19 ? (x0 ? (x22 * c0) : 0) : 0)) : 0;
+    g6[i] += x0 ? w * (-(x26 ? (x0 ? (x29 * c0) : 0) : 0)) : 0;
+    g7[i] += x0 ? w * (-(x33 ? (x0 ? (x36 * c0) : 0) : 0)) : 0;
+  }
+  // backward: sum[each positive](sigmoid((where(batch size < 16.0, batch size, 16.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  const c1 = 1 / h_k_temperature;
+  const c2 = -c1;
+  for (let i = 0; i < m; i++) {
+    const x0 = inputs[0].data[i] < 16;
+    const x1 = x0 ? inputs[0].data[i] : 16;
+    const x2 = 0 < f0[i];
+    const x5 = c1 * (-(x2 ? 1 : 0));
+    const g = g7[i];
+    if (g === 0) continue;
+    let d0 = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const x3 = sigmoid((x1 - ((0.5 + (x2 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      const x4 = x3 * (1 - x3);
+      const w = g;
+      d0 += x0 ? w * (c1 * x4) : 0;
+      g1[ip] += w * (x4 * x5);
+      g2[ip] += w * (x4 * c2);
+    }
+    inputs[0].grad[i] += d0;
+  }
+  // backward: sum[each positive](sigmoid((where(batch size < 8.0, batch size, 8.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  for (let i = 0; i < m; i++) {
+    const x0 = inputs[0].data[i] < 8;
+    const x1 = x0 ? inputs[0].data[i] : 8;
+    const x2 = 0 < f0[i];
+    const x5 = c1 * (-(x2 ? 1 : 0));
+    const g = g6[i];
+    if (g === 0) continue;
+    let d0 = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const x3 = sigmoid((x1 - ((0.5 + (x2 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      const x4 = x3 * (1 - x3);
+      const w = g;
+      d0 += x0 ? w * (c1 * x4) : 0;
+      g1[ip] += w * (x4 * x5);
+      g2[ip] += w * (x4 * c2);
+    }
+    inputs[0].grad[i] += d0;
+  }
+  // backward: sum[each positive](sigmoid((where(batch size < 4.0, batch size, 4.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  for (let i = 0; i < m; i++) {
+    const x0 = inputs[0].data[i] < 4;
+    const x1 = x0 ? inputs[0].data[i] : 4;
+    const x2 = 0 < f0[i];
+    const x5 = c1 * (-(x2 ? 1 : 0));
+    const g = g5[i];
+    if (g === 0) continue;
+    let d0 = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const x3 = sigmoid((x1 - ((0.5 + (x2 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      const x4 = x3 * (1 - x3);
+      const w = g;
+      d0 += x0 ? w * (c1 * x4) : 0;
+      g1[ip] += w * (x4 * x5);
+      g2[ip] += w * (x4 * c2);
+    }
+    inputs[0].grad[i] += d0;
+  }
+  // backward: sum[each positive](sigmoid((where(batch size < 2.0, batch size, 2.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  for (let i = 0; i < m; i++) {
+    const x0 = inputs[0].data[i] < 2;
+    const x1 = x0 ? inputs[0].data[i] : 2;
+    const x2 = 0 < f0[i];
+    const x5 = c1 * (-(x2 ? 1 : 0));
+    const g = g4[i];
+    if (g === 0) continue;
+    let d0 = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const x3 = sigmoid((x1 - ((0.5 + (x2 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      const x4 = x3 * (1 - x3);
+      const w = g;
+      d0 += x0 ? w * (c1 * x4) : 0;
+      g1[ip] += w * (x4 * x5);
+      g2[ip] += w * (x4 * c2);
+    }
+    inputs[0].grad[i] += d0;
+  }
+  // backward: sum[each positive](sigmoid((where(batch size < 1.0, batch size, 1.0) - ((0.5 + where(0.0 < count[positives](1.0), sum[positives](sigmoid((s - s_p) / temperature)), 0.0)) + sum[negatives](sigmoid((s - s_p) / temperature)))) / k_temperature))
+  for (let i = 0; i < m; i++) {
+    const x0 = inputs[0].data[i] < 1;
+    const x1 = x0 ? inputs[0].data[i] : 1;
+    const x2 = 0 < f0[i];
+    const x5 = c1 * (-(x2 ? 1 : 0));
+    const g = g3[i];
+    if (g === 0) continue;
+    let d0 = 0;
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const x3 = sigmoid((x1 - ((0.5 + (x2 ? f1[ip] : 0)) + f2[ip])) / h_k_temperature);
+      const x4 = x3 * (1 - x3);
+      const w = g;
+      d0 += x0 ? w * (c1 * x4) : 0;
+      g1[ip] += w * (x4 * x5);
+      g2[ip] += w * (x4 * c2);
+    }
+    inputs[0].grad[i] += d0;
+  }
+  // backward: sum[negatives](sigmoid((s - s_p) / temperature))
+  const c3 = 1 / h_temperature;
+  const c4 = -c3;
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      const g = g2[ip];
+      if (g === 0) continue;
+      let d1 = 0;
+      for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
+        const ij = negatives.entries[j];
+        const s = data[ij];
+        const x0 = sigmoid((s - s_p) / h_temperature);
+        const x1 = x0 * (1 - x0);
+        const w = g;
+        grad[ij] += w * (x1 * c3);
+        d1 += w * (x1 * c4);
+      }
+      grad[ip] += d1;
+    }
+  }
+  // backward: sum[positives](sigmoid((s - s_p) / temperature))
+  for (let i = 0; i < m; i++) {
+    for (let p = positives.first[i], last = positives.first[i + 1]; p < last; p++) {
+      const ip = positives.entries[p];
+      const s_p = data[ip];
+      const g = g1[ip];
+      if (g === 0) continue;
+      let d1 = 0;
+      for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
+        const ij = positives.entries[j];
+        const s = data[ij];
+        const x0 = sigmoid((s - s_p) / h_temperature);
+        const x1 = x0 * (1 - x0);
+        const w = g;
+        grad[ij] += w * (x1 * c3);
+        d1 += w * (x1 * c4);
+      }
+      grad[ip] += d1;
+    }
+  }
+  return value;
+}] }] }),
 },
 "ROADMAP": {
 about: "ROADMAP: SupAP, and a contrastive term that calibrates similarities across queries.",

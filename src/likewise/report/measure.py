@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.metrics import CollapseWarning, Interval, bootstrap, geometry, retrieval
+from likewise.metrics import CollapseWarning, Interval, bootstrap, clustering, geometry, retrieval, t_interval
 from likewise.report.charts import Chart, histogram
 from likewise.report.part import Part
-from likewise.report.words import METRICS, count, many, short
+from likewise.report.words import count, many, short, sort_metrics
 
 SAMPLES = 1000
 """Draws of the bootstrap."""
@@ -66,26 +66,45 @@ def measure_part(part: Part, *, seed: int) -> Measured | None:
         >>> measure_part(Part("test", torch.eye(2), torch.tensor([0, 1]), ["a", "b"], lambda i: None), seed=0) is None
         True
     """
-    queries, references = part.queries, part.references
-    labels, sizes = part.labels[queries], torch.bincount(part.labels[references], minlength=len(part.class_names))
-    if not bool((sizes[labels] > (1 if part.is_query is None else 0)).any()):
+    queries, references, ids = part.queries, part.references, part.ids
+    labels, found = part.labels[queries], part.labels[references]
+    # references of the class, less those that a query never meets, which are of its class, too
+    sizes = torch.bincount(found, minlength=len(part.class_names))
+    excluded = torch.bincount(ids[references], minlength=int(ids.max()) + 1)
+    if not bool((sizes[labels] > excluded[ids[queries]]).any()):
         return None
+    shots = None if part.cameras is None else ids
     if part.is_query is None:
-        per_query = retrieval(part.embeddings, part.labels, reduce="none")
+        per_query = retrieval(part.embeddings, part.labels, ks=part.ks, ids=shots, reduce="none")
     else:
-        gallery = part.embeddings[references], part.labels[references]
-        per_query = retrieval(part.embeddings[queries], labels, *gallery, reduce="none")
+        per_query = retrieval(
+            part.embeddings[queries],
+            labels,
+            part.embeddings[references],
+            found,
+            ks=part.ks,
+            ids=None if shots is None else shots[queries],
+            reference_ids=None if shots is None else shots[references],
+            reduce="none",
+        )
     groups = labels[per_query["query"]]
     over = "classes" if len(torch.unique(groups)) > 1 else "queries"
     drawn_groups = groups if over == "classes" else None
     scores = {
         name: bootstrap(per_query[name], samples=SAMPLES, seed=seed, groups=drawn_groups)
-        for name in METRICS
-        if name in per_query
+        for name in sort_metrics(per_query)
+        if name not in ("P@1", "query", "queries", "queries_without_positive")
     }
+    scores |= _cluster(part)
     return Measured(
         scores, over, queries[per_query["query"]], per_query["MAP@R"], int(per_query["queries_without_positive"])
     )
+
+
+def _cluster(part: Part) -> dict[str, Interval]:
+    """NMI, AMI and F1 of so many runs of k-means on all images of a part, with the interval over the runs."""
+    found = [clustering(part.embeddings, part.labels, seed) for seed in range(part.clusterings)]
+    return {name: t_interval([each[name] for each in found]) for name in (found[0] if found else ())}
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,14 +56,14 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
     references = part.references
     points = unit(part.embeddings)
     searched, classes = points[references].T.contiguous(), part.labels[references]
-    inside = bool(torch.isin(rows, references).any())
-    k = min(k, len(references) - inside)
+    ids, gallery = part.ids, part.ids[references]
+    met = torch.bincount(gallery, minlength=int(ids.max()) + 1)[ids[rows]]  # references that a row never meets
+    k = max(1, min(k, len(references) - int(met.max())))
     step = max(1, ENTRIES // len(references))
     chunks = []
     for some in track(torch.split(rows, step), "neighbors"):
         scores = points[some] @ searched
-        if inside:
-            scores.masked_fill_(some[:, None] == references, -torch.inf)
+        scores.masked_fill_(ids[some][:, None] == gallery, -torch.inf)
         same = part.labels[some][:, None] == classes
         own = scores.masked_fill(~same, -torch.inf).amax(dim=1)
         other = scores.masked_fill(same, -torch.inf).amax(dim=1)

@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from likewise.formula import embeddings_of, labels_of
-from likewise.metrics import Interval
+from likewise.metrics import Interval, shot_ids
 
 Scores = Mapping[str, float | Interval]
 """Metrics by name, as fractions; a number with an interval is shown with it."""
@@ -29,6 +29,10 @@ class Part:
         image: gives the image of a row; called for those that are shown.
         is_query: for data with queries and gallery, which rows are queries, ``(n,)`` booleans: neighbors are searched
             among the others only.  Without it every row is a query and is searched among all others.
+        cameras: for re-identification, which camera took each image, ``(n,)`` integers: a query does not meet images of its
+            class by its camera.
+        ks: the k of the recalls.
+        clusterings: runs of k-means, for NMI, AMI and F1; 0 for none of them.
 
     Examples:
         >>> import torch
@@ -48,6 +52,9 @@ class Part:
     class_names: Sequence[str]
     image: Callable[[int], Image.Image]
     is_query: Tensor | None = None
+    cameras: Tensor | None = None
+    ks: Sequence[int] = (1, 2, 4, 8)
+    clusterings: int = 0
 
     def __post_init__(self) -> None:
         points = embeddings_of("embeddings", self.embeddings).detach().cpu()
@@ -64,6 +71,9 @@ class Part:
         object.__setattr__(self, "labels", labels)
         if self.is_query is not None:
             object.__setattr__(self, "is_query", _roles(self.is_query, len(points)))
+        if self.cameras is not None:
+            cameras = labels_of("cameras", self.cameras, len(points), None, "embeddings").cpu()
+            object.__setattr__(self, "cameras", cameras)
 
     @property
     def queries(self) -> Tensor:
@@ -74,6 +84,13 @@ class Part:
     def references(self) -> Tensor:
         """The rows that are searched."""
         return torch.arange(len(self.labels)) if self.is_query is None else (~self.is_query).nonzero()[:, 0]
+
+    @property
+    def ids(self) -> Tensor:
+        """Rows with one id never meet: each is itself, or all those of its class by its camera."""
+        if self.cameras is None:
+            return torch.arange(len(self.labels))
+        return shot_ids(self.labels, self.cameras)[0]
 
     def class_name(self, row: int) -> str:
         """The name of a row's class."""

@@ -19,7 +19,7 @@ from likewise.report.part import Compared, Part, Scores
 from likewise.report.record import Record, as_yaml, differences, read_run
 from likewise.report.run_verdict import End, Seal, end_of, seal_of, title_of, verdict_of
 from likewise.report.view import View, view
-from likewise.report.words import METRICS, between, count, many, percent, short
+from likewise.report.words import between, count, many, meaning_of, percent, short, sort_metrics
 from likewise.text import moment
 
 MAP_BYTES = 6_500_000
@@ -155,8 +155,7 @@ def _columns(views: list[View], baselines: dict[str, Scores], comparison: list[C
     """Metrics that anything has, the known ones first; P@1 is R@1 by another name."""
     tables = [each.measured.scores for each in views if each.measured] + [*baselines.values()]
     tables += [each.metrics for each in comparison]
-    names = dict.fromkeys(name for scores in tables for name in scores if name != "P@1")
-    return [name for name in METRICS if name in names] + [name for name in names if name not in METRICS]
+    return sort_metrics(name for scores in tables for name in scores if name != "P@1")
 
 
 def _scores(name: Cell, scores: Scores, columns: Sequence[str]) -> list[Cell]:
@@ -175,7 +174,7 @@ def _numbers(views: list[View], baselines: dict[str, Scores], columns: list[str]
         nothing = Cell("no query has another image of its class", kind="empty", span=max(1, len(columns)))
         rows.append([name, nothing] if each.measured is None else _scores(name, each.measured.scores, columns))
         rows += _baselines(baselines, columns) if each is views[0] else []
-    head = [Cell("part"), *(Cell(name, title=METRICS.get(name, "")) for name in columns)]
+    head = [Cell("part"), *(Cell(name, title=meaning_of(name)) for name in columns)]
     measured = [(each.part.name, each.measured) for each in views if each.measured is not None]
     notes = []
     if measured:
@@ -184,12 +183,14 @@ def _numbers(views: list[View], baselines: dict[str, Scores], columns: list[str]
             f"In percent. Below each number is its 95% interval: a percentile bootstrap of 1,000 draws (seed {seed}) "
             f"over {over}. It covers the choice of {measured[0][1].over}, not the variation between trainings."
         )
+        if runs := max(each.part.clusterings for each in views):
+            note += f" NMI, AMI and F1: the mean of {many(runs, 'run')} of k-means, with the interval over them."
         for part, scores in measured:
             if scores.alone:
                 have = "has nothing to find and is" if scores.alone == 1 else "have nothing to find and are"
                 note += f" {many(scores.alone, 'query', 'queries')} of {part} {have} in no number."
         notes.append(Text(note))
-    meanings = Definitions([(name, METRICS[name]) for name in columns if name in METRICS], "meanings")
+    meanings = Definitions([(name, meaning_of(name)) for name in columns if meaning_of(name)], "meanings")
     table = Table("Metrics", head, rows)
     return Section("metrics", "Numbers", [table, *notes, Fold("What the columns mean", [meanings])], link="Numbers")
 

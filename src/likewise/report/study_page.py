@@ -23,7 +23,7 @@ from likewise.report.study_tables import (
     tournament_table,
 )
 from likewise.report.study_verdict import study_alarms, study_tiles, study_verdict
-from likewise.report.words import METRICS, count, in_words, many
+from likewise.report.words import count, in_words, many, meaning_of
 
 if TYPE_CHECKING:
     from likewise.report.study import Study
@@ -107,7 +107,7 @@ def _leaderboard(study: Study, colors: Mapping[str, int], filters: Mapping[str, 
                 "and the first was chosen because its mean is highest, so small leads look larger than they are."
             )
         )
-        blocks += [Text(f"{metric}: {METRICS[metric]}.")] if metric in METRICS else []
+        blocks += [Text(f"{metric}: {meaning_of(metric)}.")] if meaning_of(metric) else []
     elif study.is_refused:
         links = Markup(
             'Ranking was refused: {}. <a href="#fairness">What differs</a> is listed below, and '

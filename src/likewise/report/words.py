@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import floor, isfinite, log10
 from typing import Any
 
 from likewise.metrics import Interval
 
 METRICS = {
-    "R@1": "a neighbor of the right class comes first",
-    "R@2": "the right class is among the first 2",
-    "R@4": "the right class is among the first 4",
-    "R@8": "the right class is among the first 8",
     "RP": "R-precision: the share of right ones among the first R, where R is how many there are",
     "MAP@R": "mean average precision at R: as RP, and the order counts",
     "MRR": "one over the rank of the first right one",
     "mAP": "mean average precision over all ranks",
+    "NMI": "normalized mutual information of classes and k-means clusters",
+    "AMI": "the same, adjusted: zero for random clusters",
+    "F1": "pairs in one cluster against pairs of one class: harmonic mean of precision and recall",
 }
-"""Metrics in the order of their columns, and what they mean."""
+"""Metrics in the order of their columns, after recall at k, and what they mean."""
+
+
+def meaning_of(metric: str) -> str:
+    """What a metric means; nothing for one that is not known.
+
+    Examples:
+        >>> meaning_of("R@10"), meaning_of("accuracy")
+        ('the right class is among the first 10', '')
+    """
+    if metric == "R@1":
+        return "a neighbor of the right class comes first"
+    return f"the right class is among the first {metric[2:]}" if metric.startswith("R@") else METRICS.get(metric, "")
+
+
+def sort_metrics(names: Iterable[str]) -> list[str]:
+    """Metrics in the order of their columns: recall by k, the other known ones, the rest as they come.
+
+    Examples:
+        >>> sort_metrics(["accuracy", "mAP", "R@10", "R@2"])
+        ['R@2', 'R@10', 'mAP', 'accuracy']
+    """
+    known = list(METRICS)
+
+    def place(name: str) -> tuple[int, int]:
+        if name.startswith("R@") and name[2:].isdecimal():
+            return 0, int(name[2:])
+        return (1, known.index(name)) if name in METRICS else (2, 0)
+
+    return sorted(dict.fromkeys(names), key=place)
 
 
 def percent(value: float | Interval | None, digits: int = 1) -> str:

@@ -18,7 +18,6 @@ from likewise.search.approximate import INDEX_KINDS, build_structure, faiss, kin
 from likewise.search.card import IndexCard, Loss
 from likewise.search.columns import check_kinds, make_table, number_rows
 from likewise.search.matches import Floats, Ids, Matches
-from likewise.search.older import MANIFEST, convert_older
 from likewise.search.snapshot import HINT, Snapshot
 from likewise.search.storage import AMONG, larger_measurement, storage_loss
 from likewise.search.store import NewRows, check_paths
@@ -62,9 +61,6 @@ class SnapshotStore:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        if (self.folder / MANIFEST).is_file():
-            with lock_index(self.folder):
-                convert_older(self.folder)
         self._now = Snapshot.open(self.folder)
 
     @classmethod
@@ -282,8 +278,6 @@ def adopt(new: Path, folder: Path) -> None:
         sync(folder.parent)
         return
     with lock_index(folder):
-        if (folder / MANIFEST).is_file():
-            convert_older(folder)
         put_in_place(version_folder(new, version_numbers(new)[-1]), folder)
         prune(folder, KEPT)
     shutil.rmtree(new, ignore_errors=True)

@@ -82,12 +82,16 @@ def version_numbers(folder: Path) -> list[int]:
         raise FileNotFoundError(f"there is no index {folder}") from None
     numbers = sorted(int(match[1]) for name in names if (match := VERSION.fullmatch(name)))
     if not numbers:
-        raise ValueError(f"{folder} must be the folder of an index, but it has no version")
+        older = "manifest.json" in names
+        found = (
+            "it is of format 1, which is not read: `likewise index` makes it again" if older else "it has no version"
+        )
+        raise ValueError(f"{folder} must be the folder of an index, but {found}")
     return numbers
 
 
 def is_index(folder: Path) -> bool:
-    """Whether a folder is an index, of this layout or of an older one.
+    """Whether a folder is an index.
 
     Examples:
         >>> is_index(Path("nowhere"))
@@ -96,7 +100,7 @@ def is_index(folder: Path) -> bool:
     try:
         return bool(version_numbers(folder))
     except (FileNotFoundError, ValueError):
-        return (folder / "manifest.json").is_file()
+        return (folder / "manifest.json").is_file()  # of format 1, which is refused by name
 
 
 def read_version(folder: Path, number: int) -> Version:

@@ -79,6 +79,40 @@ def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str,
     return tensors, state
 
 
+def split_tensors(tree: Any, path: str = "") -> tuple[Any, dict[str, Tensor]]:
+    """A tree of mappings without its tensors, and these by their path.
+
+    Examples:
+        >>> split_tensors({"epoch": 1, "batches": {"table": torch.ones(1)}})
+        ({'epoch': 1, 'batches': {}}, {'batches/table': tensor([1.])})
+    """
+    if not isinstance(tree, Mapping):
+        return tree, {}
+    rest: dict[str, Any] = {}
+    tensors: dict[str, Tensor] = {}
+    for key, value in tree.items():
+        if isinstance(value, Tensor):
+            tensors[f"{path}{key}"] = value
+        else:
+            rest[key], inner = split_tensors(value, f"{path}{key}/")
+            tensors |= inner
+    return rest, tensors
+
+
+def join_tensors(tree: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """The tree that `split_tensors` took apart.
+
+    Examples:
+        >>> join_tensors({"epoch": 1, "batches": {}}, {"batches/table": torch.ones(1)})
+        {'epoch': 1, 'batches': {'table': tensor([1.])}}
+    """
+    whole = {**tree}
+    for path, tensor in tensors.items():
+        key, _, inner = path.partition("/")
+        whole[key] = join_tensors(whole[key], {inner: tensor}) if inner else tensor
+    return whole
+
+
 def read_step(path: Path) -> int | None:
     """The step of a checkpoint, without its tensors; ``None`` if there is none that can be read.
 

@@ -33,6 +33,8 @@ class Data:
         val: batches of held-out classes; ``None`` for a training without validation.
         test: the test set, sealed.
         classes: names of the training classes, which the model's card keeps.
+        in_order: all training images once, in the order of the sampler's labels and shown as in a test: what a sampler that
+            mines, a `likewise.data.MiningSampler`, has embedded.
 
     Examples:
         >>> import torch
@@ -44,6 +46,7 @@ class Data:
     val: Batches | None = None
     test: Sealed[Any] | None = None
     classes: Sequence[str] | None = None
+    in_order: Batches | None = None
 
 
 def length(batches: Batches) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from likewise.metrics import retrieval
+from likewise.metrics import retrieval, shot_ids
 from likewise.progress import progress
 from likewise.train.settings import Precision
 
@@ -67,8 +67,16 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
     return Embedded(torch.cat(embeddings).cpu().clone(), torch.cat(labels).cpu().clone())
 
 
+RECALLS = (1, 2, 4, 8)
+"""The k of the recalls that are measured where nothing else is said."""
+
+
 def evaluate(
-    embedded: Embedded, is_query: Tensor | None = None, *, ks: Sequence[int] = (1, 2, 4, 8)
+    embedded: Embedded,
+    is_query: Tensor | None = None,
+    *,
+    ks: Sequence[int] = RECALLS,
+    cameras: Tensor | None = None,
 ) -> dict[str, float]:
     """The retrieval metrics of embeddings: all against all others, or queries against the gallery.
 
@@ -76,6 +84,7 @@ def evaluate(
         embedded: embeddings and labels.
         is_query: for data with separate queries and gallery, which are queries, ``(n,)`` booleans.
         ks: the ks of recall at k.
+        cameras: for re-identification, which camera took each image, ``(n,)``: see `likewise.metrics.reidentification`.
 
     Examples:
         >>> import torch
@@ -84,13 +93,22 @@ def evaluate(
         1.0
     """
     embeddings, labels = embedded
+    ids = None if cameras is None else shot_ids(labels, cameras)[0]
     if is_query is None:
-        return retrieval(embeddings, labels, ks=ks)
+        return retrieval(embeddings, labels, ks=ks, ids=ids)
     if is_query.dtype != torch.bool or is_query.shape != labels.shape:
         raise ValueError(
             f"is_query must be {len(labels)} booleans, but it is {is_query.dtype} of shape {tuple(is_query.shape)}"
         )
-    return retrieval(embeddings[is_query], labels[is_query], embeddings[~is_query], labels[~is_query], ks=ks)
+    return retrieval(
+        embeddings[is_query],
+        labels[is_query],
+        embeddings[~is_query],
+        labels[~is_query],
+        ks=ks,
+        ids=None if ids is None else ids[is_query],
+        reference_ids=None if ids is None else ids[~is_query],
+    )
 
 
 def count(batches: object) -> int | None:

@@ -79,7 +79,7 @@ class FeatureLoader(BatchLoader):
     def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
         """Rows of the features."""
         features = self.features()
-        labels = self.images.labels.to(self.device)
+        labels = self.labels.to(self.device)
         for _, indices in work:
             rows, here = indices.to(features.device), indices.to(self.device)
             yield Batch(features[rows].to(self.device), labels[here], here)

@@ -180,3 +180,18 @@ def make_optimizer(
         return torch.optim.RMSprop(rows, **common, foreach=True, capturable=capturable)
     adam = torch.optim.AdamW if settings.name == "AdamW" else torch.optim.Adam
     return adam(rows, **common, betas=settings.betas, eps=settings.eps, fused=True, capturable=capturable)
+
+
+def set_rate(row: dict[str, Any], lr: float) -> None:
+    """Set the learning rate of a row of an optimizer, in place where it is a tensor.
+
+    Examples:
+        >>> row = {"lr": 0.1}
+        >>> set_rate(row, 0.2)
+        >>> row
+        {'lr': 0.2}
+    """
+    if isinstance(row["lr"], torch.Tensor):
+        row["lr"].fill_(lr)  # the same tensor: a recorded step reads it
+    else:
+        row["lr"] = lr

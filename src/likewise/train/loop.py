@@ -21,11 +21,12 @@ from likewise.formula import check_values
 from likewise.progress import Advance
 from likewise.progress import progress as show_progress
 from likewise.train.checkpoint import save_model
-from likewise.train.description import COMPARED, NOTED, Batches, Data, check_same, describe, length
-from likewise.train.embedding import embed, evaluate
-from likewise.train.groups import Group, make_optimizer, parameter_groups
+from likewise.train.description import COMPARED, NOTED, Data, check_same, describe, length
+from likewise.train.embedding import RECALLS, embed, evaluate
+from likewise.train.groups import Group, make_optimizer, parameter_groups, set_rate
 from likewise.train.guards import Collapsed, NotFinite, keep, on, spread_of
 from likewise.train.lens import Lens, Looks
+from likewise.train.mining import Mining, step_batches
 from likewise.train.processes import from_all, make_accelerator, on_every_process, seed_everything, stop_requests
 from likewise.train.requirements import can_record, check_settings, check_space
 from likewise.train.run import Run, plain
@@ -105,6 +106,7 @@ def train(
     check_settings(settings, groups, data)
     accelerator = make_accelerator(settings, Path(folder), device)
     can_record(settings, accelerator, data)  # errors come before there is a folder
+    Mining(data, settings, accelerator)
     parts = (model, loss, data, groups, optimizer, schedule, settings)
     description = describe(*parts, seed, config, accelerator.device, lens, allowed)
     if resume and (run := Run(folder)).finished:
@@ -170,6 +172,7 @@ class _Training:
         self.values_checked = False
         self.should_continue, self.is_pruned, self.keep_start = should_continue, False, keep_start
         self.looks = Looks(lens, main=accelerator.is_main_process)
+        self.mining = Mining(data, settings, accelerator)
         self.start_time = self.log_time = self.checkpoint_time = time.monotonic()
         # at first an estimate: the parameters and two moments of each at 200 MB/s
         self.checkpoint_seconds = 12.0 * sum(group.size for group in groups) / 200e6
@@ -232,6 +235,7 @@ class _Training:
             self.meter,
             average=self.average,
             clip=settings.clip,
+            clip_value=settings.clip_value,
             watch=self.watch,
             chunk=settings.chunk,
         )
@@ -241,10 +245,10 @@ class _Training:
         """Train on the remaining batches of an epoch."""
         settings, progress, device = self.settings, self.progress, self.accelerator.device
         embeddings = None
-        for batches in _several(self.data.train, progress.epoch, settings.accumulate):
+        for batches in self.batches_of_epoch():
             factor = self.schedule.factor(progress.step, self.steps_per_epoch, settings.epochs)
             for group, row in zip(self.groups, self.optimizer.param_groups, strict=True):
-                _set_rate(row, group.lr * factor)
+                set_rate(row, group.lr * factor)
             # a batch that is larger than a chunk need not be on the device at once
             pairs = [(batch[0] if settings.chunk else batch[0].to(device), batch[1].to(device)) for batch in batches]
             looked_at = self.looks.before(progress.step + 1)
@@ -274,6 +278,28 @@ class _Training:
         if embeddings is not None and progress.step % settings.log_every:
             self.log_step(embeddings)
         return step
+
+    def batches_of_epoch(self) -> Iterator[list[Sequence[Any]]]:
+        """The remaining batches of an epoch, a step's at a time; mined again whenever that is due."""
+        progress = self.progress
+        while True:
+            if self.mining.is_due(progress.step):
+                self.mine()
+            for several in step_batches(self.data.train, progress.epoch, self.settings.accumulate):
+                yield several
+                if progress.step % self.steps_per_epoch and self.mining.is_due(progress.step):
+                    break  # what the loader has made ahead is of the batches of before
+            else:
+                return
+
+    def mine(self) -> None:
+        """Let the sampler choose by the embeddings of now, and log what that costs."""
+        progress = self.progress
+        self.check_finite()
+        seconds = self.mining.mine(self.model, progress.epoch, progress.step - progress.epoch * self.steps_per_epoch)
+        progress.mining_seconds += seconds
+        self.log_time += seconds  # images/s are those of training
+        self.note("mining", seconds=round(seconds, 3))
 
     def can_afford_checkpoint(self) -> bool:
         """Whether a checkpoint at an epoch's end takes less than a hundredth of the time since the last one."""
@@ -321,6 +347,7 @@ class _Training:
         best, name = self.progress.best, self.settings.metric
         words = [] if self.last_loss is None else [f"loss {self.last_loss:.4f}"]
         words += [] if best is None else [f"best {name} {best:.4f}"]
+        words += [f"mining {self.progress.mining_seconds:.1f} s"] if self.mining.every else []
         return ", ".join([*words, f"{self.seconds():.0f} s"])
 
     def collapsed(self, spread: float) -> None:
@@ -376,7 +403,8 @@ class _Training:
             assert self.data.val is not None
             if hasattr(self.data.val, "set_epoch"):
                 self.data.val.set_epoch(0)  # the same images each time
-            scores = evaluate(embed(self.evaluated, self.data.val, precision=self.settings.precision))
+            embedded = embed(self.evaluated, self.data.val, precision=self.settings.precision)
+            scores = evaluate(embedded, ks=self.settings.ks or RECALLS)
             better = progress.best is None or scores[self.settings.metric] > progress.best
             better &= self.keep_start or progress.step > 0
             if better:
@@ -469,21 +497,3 @@ def _open_run(folder: Path, description: Mapping[str, Any], resume: bool, accele
         Run.create(folder, description)
     accelerator.wait_for_everyone()
     return Run(folder)
-
-
-def _several(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequence[Any]]]:
-    """The batches of an epoch in groups of ``count``; the last group may be smaller."""
-    if not hasattr(batches, "load_state_dict"):
-        for each in (batches, getattr(batches, "batch_sampler", None), getattr(batches, "sampler", None)):
-            if each is not None and hasattr(each, "set_epoch"):
-                each.set_epoch(epoch)  # a sampler counts epochs by itself, and not those of an earlier process
-    source = iter(batches)
-    while several := list(islice(source, count)):
-        yield several
-
-
-def _set_rate(row: dict[str, Any], lr: float) -> None:
-    if isinstance(row["lr"], Tensor):
-        row["lr"].fill_(lr)  # the same tensor: a recorded step reads it
-    else:
-        row["lr"] = lr

@@ -14,6 +14,7 @@ from torch import nn
 from likewise.data import BatchLoader
 from likewise.formula import one_of
 from likewise.train.description import Data, length
+from likewise.train.embedding import RECALLS
 from likewise.train.groups import Group
 from likewise.train.settings import TrainConfig
 from likewise.train.step import RecordedStep
@@ -32,7 +33,7 @@ def check_settings(settings: TrainConfig, groups: list[Group], data: Data) -> No
         raise ValueError(f"trunk_warmup must be 0 for a model without a group 'trunk', but its groups are {names}")
     if settings.patience is not None and (data.val is None or not settings.validate_every):
         raise ValueError(f"patience must be None for a training without validation, but it is {settings.patience}")
-    known = ("P@1", "RP", "MAP@R", "MRR", "mAP", "R@1", "R@2", "R@4", "R@8")
+    known = ("P@1", "RP", "MAP@R", "MRR", "mAP", *(f"R@{k}" for k in settings.ks or RECALLS))
     one_of("metric", settings.metric, known)
     available = [str(each) for each in get_available_trackers()]
     for tracker in settings.trackers:

@@ -126,12 +126,17 @@ class TrainConfig:
         epochs: the number of epochs.
         validate_every: epochs between two validations; 0 for none.  The first one is before the first epoch.
         metric: the metric of the validation that chooses the best model.
+        ks: the k of the recalls that are measured, 1 always among them; ``None``: those of the data set where it is
+            known, else 1, 2, 4 and 8.
         patience: stop after this number of validations without improvement; ``None``: never.
         trunk_warmup: epochs at the beginning in which the trunk is frozen.
+        mine_every: epochs between two minings of a sampler that mines, by the embeddings of all training images; ``None``: 1.
+        mine_steps: the same in steps, in place of epochs.
         accumulate: batches whose gradients are averaged in one step.
         chunk: how many images go through the model at once; ``None``: the whole batch.  The loss sees the whole batch all
             the same: a larger one is embedded in chunks, and each goes through the model once more for its gradients.
         clip: the largest norm of the gradients of all parameters together.
+        clip_value: the largest absolute value of each number of the gradients; before ``clip``, where both are given.
         ema: validate and save an exponential moving average of the parameters, with this decay per step.
         precision: ``"no"``, ``"bf16"`` or ``"fp16"``: mixed precision of the model; losses compute in float32.
         compile: run the model through ``torch.compile``.
@@ -155,11 +160,15 @@ class TrainConfig:
     epochs: int = 20
     validate_every: int = 1
     metric: str = "MAP@R"
+    ks: tuple[int, ...] | None = None
     patience: int | None = None
     trunk_warmup: int = 0
+    mine_every: int | None = None
+    mine_steps: int | None = None
     accumulate: int = 1
     chunk: int | None = None
     clip: float | None = None
+    clip_value: float | None = None
     ema: float | None = None
     precision: Precision = "no"
     compile: bool = False
@@ -176,11 +185,16 @@ class TrainConfig:
             whole_number(name, getattr(self, name), 0)
         for name in ("accumulate", "log_every"):
             whole_number(name, getattr(self, name), 1)
-        for name in ("patience", "chunk"):
+        for name in ("patience", "chunk", "mine_every", "mine_steps"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1)
-        if self.clip is not None:
-            _store(self, _POSITIVE, "clip")
+        if self.ks is not None:
+            object.__setattr__(self, "ks", check_ks(self.ks))
+        if self.mine_every is not None and self.mine_steps is not None:
+            raise ValueError("mine_steps must not be given together with mine_every, but it is " + str(self.mine_steps))
+        for name in ("clip", "clip_value"):
+            if getattr(self, name) is not None:
+                _store(self, _POSITIVE, name)
         if self.ema is not None:
             _store(self, _BELOW_ONE, "ema")
         _store(self, _NOT_NEGATIVE, "checkpoint_minutes")
@@ -193,6 +207,18 @@ class TrainConfig:
         if isinstance(self.trackers, str):
             raise TypeError(f"trackers must be several names, but it is one string, {self.trackers!r}")
         object.__setattr__(self, "trackers", tuple(self.trackers))
+
+
+def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
+    """The k of recalls, in order and with 1 among them.
+
+    Examples:
+        >>> check_ks([100, 10])
+        (1, 10, 100)
+    """
+    if isinstance(ks, str) or not isinstance(ks, Sequence) or not ks:
+        raise TypeError(f"ks must be several whole numbers such as 1 10 100, but it is {ks!r}")
+    return tuple(sorted({1, *(whole_number("each of ks", k, 1) for k in ks)}))
 
 
 def _number(name: str, value: object, limits: Hyper) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from accelerate.utils import gather_object
 from torch import Tensor, nn
 
 from likewise.train.checkpoint import (
+    join_tensors,
     load_checkpoint,
     load_module,
     load_optimizer,
@@ -20,6 +21,7 @@ from likewise.train.checkpoint import (
     optimizer_tensors,
     rng_tensors,
     save_checkpoint,
+    split_tensors,
 )
 from likewise.train.description import Batches
 from likewise.train.step import Loss
@@ -40,6 +42,7 @@ class Progress:
     without_better: int = 0
     alike: int = 0
     seconds: float = 0.0
+    mining_seconds: float = 0.0
     losses: list[float] = field(default_factory=lambda: [0.0, 0.0])
     metrics_size: int = 0
     metrics_sha256: str | None = None
@@ -88,10 +91,11 @@ class Snapshot:
             return
         tensors = {name: module.state_dict() for name, module in self.modules.items()}
         tensors["optimizer"] = optimizer_tensors(self.optimizer)
+        loader, tensors["loader"] = split_tensors(progress.loader)
         tensors["generators"] = {str(place): each.get_state() for place, each in enumerate(self.generators())}
         tensors |= {f"rng_state {rank}": each for rank, each in enumerate(rng_states)}
         scaler = self.accelerator.scaler
-        state = {**asdict(progress), "scaler": None if scaler is None else scaler.state_dict()}
+        state = {**asdict(replace(progress, loader=loader)), "scaler": None if scaler is None else scaler.state_dict()}
         state["description"] = description
         save_checkpoint(self.file, tensors, state)
 
@@ -114,4 +118,6 @@ class Snapshot:
         if scaler is not None and self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(scaler)
         del state["format"]
+        if state["loader"] is not None:
+            state["loader"] = join_tensors(state["loader"], tensors.get("loader", {}))
         return Progress(**state)

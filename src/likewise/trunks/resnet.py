@@ -1,4 +1,4 @@
-"""ResNet-18 and ResNet-50 (He et al. 2016), with torchvision's names: stride on the 3 × 3 convolution."""
+"""ResNet-18, ResNet-50 and ResNet-101 (He et al. 2016), with torchvision's names: stride on the 3 × 3 convolution."""
 
 from __future__ import annotations
 
@@ -146,3 +146,17 @@ def resnet50(*, weights: WeightsLike = None, in_channels: int = 3) -> ResNet:
     """
     trunk = ResNet("resnet50", Bottleneck, (3, 4, 6, 3), in_channels=in_channels)
     return with_weights(trunk, weights, PUBLISHED["resnet50"])
+
+
+def resnet101(*, weights: WeightsLike = None, in_channels: int = 3) -> ResNet:
+    """ResNet-101: 42.5 million parameters, 2048 features; takes torchvision's weights from a file.
+
+    Args:
+        weights: a file, or `Weights`; by default drawn at random.
+        in_channels: 3, or 1 for gray images.
+
+    Examples:
+        >>> resnet101().out_features
+        2048
+    """
+    return with_weights(ResNet("resnet101", Bottleneck, (3, 4, 23, 3), in_channels=in_channels), weights, {})

@@ -1,0 +1,97 @@
+"""Measure any model on a table of images: queries and gallery, cameras, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from likewise.app.calibration import embed_images
+from likewise.app.errors import making
+from likewise.app.evaluation import scores
+from likewise.app.images import ImageList
+from likewise.app.models import resolve_model
+from likewise.data import Broken, ImageTable
+from likewise.formula import whole_number
+from likewise.metrics import Interval
+from likewise.report import Part
+from likewise.train import RECALLS, check_ks
+
+
+@dataclass(frozen=True)
+class TableEvaluation:
+    """What a model is worth on a table of images.
+
+    Args:
+        part: the images, embedded.
+        scores: the metrics with their 95% intervals.
+        broken: the images that could not be read.
+
+    Examples:
+        >>> list(TableEvaluation.__dataclass_fields__)
+        ['part', 'scores', 'broken']
+    """
+
+    part: Part
+    scores: Mapping[str, Interval]
+    broken: tuple[Broken, ...] = ()
+
+
+def evaluate_table(
+    model: str | Path,
+    table: str | Path,
+    *,
+    split: str | None = None,
+    root: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    ks: Sequence[int] = RECALLS,
+    clusterings: int = 0,
+    transform: str | None = None,
+) -> TableEvaluation:
+    """Measure a model on the images of a table; no run is needed, and nothing is recorded.
+
+    With a column ``role`` queries are searched for in the gallery; with a column ``camera`` a query does not meet images
+    of its class by its own camera, as in re-identification, and R@k is what that field calls rank k.
+
+    Args:
+        model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
+        table: a ``.csv``, ``.tsv`` or ``.parquet`` file with the columns of `likewise.data.ImageTable`.
+        split: take the rows of this split; by default all rows.
+        root: where relative paths begin; by default the table's folder.
+        columns: names of columns where they are others, such as ``{"label": "pid", "camera": "camid"}``.
+        ks: the k of the recalls.
+        clusterings: also NMI, AMI and F1, as means of so many runs of k-means.
+        transform: the name of a transform; by default that of the model's run, or what its card implies.
+
+    Raises:
+        UserError: an argument does not fit, or no image can be read.
+
+    Examples:
+        >>> evaluate_table("nowhere", "people.csv")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, ...
+    """
+    source = resolve_model(model, transform)
+    with making("--ks"):
+        ks = check_ks(ks)
+    with making("--table"):
+        images = ImageTable(table, root, split, columns=columns)
+    files = ImageList(Path(), tuple(images.source(index) for index in range(len(images))))
+    rows, vectors, broken = embed_images(source.load(), files, np.arange(len(files)))
+    kept = images.subset(rows)
+    with making("--table"):
+        part = Part(
+            Path(table).stem if split is None else split,
+            torch.from_numpy(vectors),
+            kept.labels,
+            kept.class_names,
+            kept.image,
+            kept.is_query,
+            kept.cameras,
+            ks=ks,
+            clusterings=whole_number("clusterings", clusterings, 0),
+        )
+    return TableEvaluation(part, scores(part), broken)

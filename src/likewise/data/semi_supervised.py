@@ -1,0 +1,132 @@
+"""Batches of labeled and unlabeled images: views of an image, and pseudo-labels by clustering, are classes too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.data.hard_samplers import MiningSampler
+from likewise.data.random_source import Array, Deck, Decks, RandomSource, whole_number
+from likewise.data.samplers import Labels, divisible, enough_classes
+
+
+class SemiSupervisedSampler(MiningSampler):
+    """Some classes, as many images of each, where only a share of the labels is known.
+
+    A labeled image has its class.  An unlabeled one is a class of its own, of which a batch has ``per_class`` views: crops
+    drawn anew each time, so that two views of an image are positives of each other, and any loss on pairs is a
+    self-supervised one (`likewise.losses.NTXentLoss` is SimCLR, as with ``relation="views"``).  With ``clusters``,
+    unlabeled images are clustered by k-means on their embeddings whenever the trainer mines (``mine_every``), and a
+    cluster is a class (Caron et al. 2018): pseudo-labels.
+
+    Batches get their labels from ``targets``: classes first, then those that were made.  A loss with proxies would need
+    one for each of them; losses on pairs need nothing.
+
+    Args:
+        labels: one for each image; those of unlabeled images are not used.
+        labeled: the share of the images whose labels are known, drawn at random: 0 for none, 1 for all.
+        clusters: pseudo-classes of the unlabeled images; ``None``: each is a class of its own.
+        classes: how many different classes make a batch.
+        per_class: how many images or views of each.
+        labeled_classes: how many of the classes of a batch are labeled ones, where there are others; by default half.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices, that of the labeled images included.
+        rank: which share of each batch this process takes: whole classes.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> sampler = SemiSupervisedSampler([0, 0, 0, 1, 1, 1], labeled=0.0, classes=3, per_class=2)
+        >>> [sampler.targets[batch].tolist() == [x + 2 for x in batch] for batch in sampler]
+        [True]
+        >>> [sorted(batch) for batch in sampler]
+        [[1, 1, 2, 2, 3, 3]]
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        labeled: float = 0.2,
+        clusters: int | None = None,
+        classes: int = 32,
+        per_class: int = 4,
+        labeled_classes: int | None = None,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        if isinstance(labeled, bool) or not 0.0 <= labeled <= 1.0:
+            raise ValueError(f"labeled must be a share from 0 to 1, but it is {labeled!r}")
+        self.classes, self.per_class = whole_number("classes", classes, 1), whole_number("per_class", per_class, 1)
+        self.labeled, self.clusters = float(labeled), clusters
+        wanted = classes // 2 if labeled_classes is None else whole_number("labeled_classes", labeled_classes, 0)
+        settings: dict[str, int | str] = {
+            "classes": self.classes,
+            "per_class": self.per_class,
+            "labeled": repr(self.labeled),
+            "clusters": repr(clusters),
+            "labeled_classes": wanted,
+        }
+        super().__init__(
+            labels,
+            batch_size=classes * per_class,
+            settings=settings,
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        divisible("classes", classes, "world_size", world_size)
+        self._known = self._draw_labeled()
+        unlabeled = int((~self._known).sum())
+        if clusters is not None and not 1 <= whole_number("clusters", clusters, 1) <= max(unlabeled, 1):
+            raise ValueError(f"clusters must be at most {unlabeled}, the unlabeled images, but it is {clusters}")
+        self.mines = clusters is not None and unlabeled > 0
+        there = len(np.unique(self.labels[self._known]))
+        self._wanted = 0 if not there else min(wanted, there) if unlabeled else classes
+        enough_classes(self._wanted, there, "with a label")
+
+    def _draw_labeled(self) -> Array:
+        """Which images have a label: the first of a random order that depends on the seed and the share only."""
+        known = np.zeros(len(self.labels), dtype=bool)
+        order = RandomSource(self.seed, 1, 1 << 20).order(len(self.labels))  # no epoch's key
+        known[order[: round(self.labeled * len(self.labels))]] = True
+        return known
+
+    @property
+    def targets(self) -> Tensor:
+        """The class of every image, ``(n,)``: its own, or one that was made for it."""
+        return torch.from_numpy(self._targets())
+
+    def _targets(self) -> Array:
+        if self.mines:
+            return self._mined()
+        return np.where(self._known, self.labels, int(self.labels.max()) + 1 + np.arange(len(self.labels)))
+
+    def _search(self, units: Tensor) -> Array:
+        """The targets, with clusters of the unlabeled images."""
+        from likewise.metrics import kmeans
+
+        targets = self.labels.copy()
+        rows = units[torch.from_numpy(~self._known).to(units.device)]
+        assert self.clusters is not None
+        found = kmeans(rows, self.clusters, seed=self.seed, iterations=20).assignments
+        targets[~self._known] = int(self.labels.max()) + 1 + found.cpu().numpy()
+        return targets
+
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        targets = self._targets()
+        images = Decks(targets, source)
+        of_labeled = np.isin(images.classes, targets[self._known])
+        labeled = Deck(np.flatnonzero(of_labeled), source)
+        others = Deck(np.flatnonzero(~of_labeled), source)
+        while True:
+            # k-means may leave fewer clusters than asked for: then labeled classes take their places
+            of_others = min(self.classes - self._wanted, len(others.cards))
+            chosen = [*labeled.deal(min(self.classes - of_others, len(labeled.cards))), *others.deal(of_others)]
+            chosen += (labeled if len(labeled.cards) else others).deal(self.classes - len(chosen))
+            yield [index for number in chosen for index in images.deal(number, self.per_class)]

@@ -1,0 +1,268 @@
+"""Make the tables of the reality check again: 14 losses, searched and repeated with 4 folds on each data set.
+
+    python -m studies.papers.reality_check --root CUB200=birds Cars196=cars --dry-run
+    python -m studies.papers.reality_check --scale tiny
+
+For every loss of its tables (``reality-check/losses``) 50 settings are tried by Bayesian search, each the mean of
+4 contiguous folds; then the best one is trained 10 times with 4 folds.  The table of a data set has every loss separated
+and concatenated, with 95% intervals over the 10 repeats.  A call that was stopped continues.  The rows of the untrained
+network with PCA are not made.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from likewise import app
+from likewise.app.search_space import LOSS_LEARNING_RATE, resolve_space
+from likewise.app.study_io import make_study
+from likewise.app.study_table import open_study
+from likewise.metrics import t_interval
+from likewise.protocols import Result
+
+DATA = {"CUB200": "cub", "Cars196": "cars", "StanfordOnlineProducts": "sop"}
+"""The data sets of its tables, and the recipes of their set-ups."""
+
+METRICS = ("R@1", "RP", "MAP@R")
+"""The columns of its tables; it writes P@1 for R@1."""
+
+LOSSES = tuple(name.rpartition("/")[2] for name in app.list_recipes() if name.startswith("reality-check/losses/"))
+TINY: Mapping[str, Any] = {
+    "data": {"class_path": "Glyphs", "init_args": {"images_per_class": 4}},
+    "transform": "glyphs",
+    "model": {"trunk": "convnet", "weights": None, "dim": 16, "freeze_bn": False},
+    "optimizer": {"lr": 1e-3},
+    "train": {"epochs": 1, "validate_every": 1, "patience": None},
+}
+"""What ``--scale tiny`` changes of the set-up of CUB200: printed characters and a small network, on any machine."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is trained.
+
+    Args:
+        rounds: settings that are tried of each loss.
+        seeds: repeats of the best setting.
+        protocol: the folds.
+
+    Examples:
+        >>> SCALES["paper"].trainings(14)
+        3360
+    """
+
+    rounds: int
+    seeds: int
+    protocol: str | Mapping[str, Any]
+
+    @property
+    def folds(self) -> int:
+        """The number of folds."""
+        return 4 if isinstance(self.protocol, str) else int(self.protocol["folds"])
+
+    def trainings(self, losses: int) -> int:
+        """The number of trainings for so many losses on one data set."""
+        return losses * self.folds * (self.rounds + self.seeds)
+
+
+SCALES = {
+    "paper": Scale(50, 10, "reality-check"),
+    "tiny": Scale(2, 2, {"folds": 2, "contiguous": True}),
+}
+
+
+def base_of(data: str, root: str | None, tiny: bool) -> dict[str, Any]:
+    """What all trainings on a data set share, as the base of a study.
+
+    Examples:
+        >>> base_of("CUB200", "birds", False)["data"]
+        {'init_args': {'root': 'birds'}}
+    """
+    recipe = {"config": f"reality-check/{DATA[data]}"}
+    return {**recipe, **TINY} if tiny else {**recipe, "data": {"init_args": {"root": root}}}
+
+
+def configure(base: Mapping[str, Any], loss: str, scale: Scale, tiny: bool) -> dict[str, Any]:
+    """The complete configuration of a loss before the search.
+
+    Examples:
+        >>> base = base_of("CUB200", None, True)
+        >>> configure(base, "arcface", SCALES["tiny"], True)["loss"]["class_path"]
+        'likewise.losses.ArcFaceLoss'
+    """
+    changes: dict[str, Any] = {"config": f"reality-check/losses/{loss}"}
+    if tiny:
+        changes["sampler"] = {"class_path": "PerClassSampler", "init_args": {"classes": 16, "per_class": 2, "steps": 4}}
+    study = make_study({"schema": 2, "base": base, "methods": {loss: changes}, "protocol": scale.protocol})
+    return study.configuration(loss)
+
+
+def space_of(config: Mapping[str, Any]) -> list[str]:
+    """What is searched: all that the loss and its miner declare, and the learning rates of what the loss learns.
+
+    Examples:
+        >>> base = base_of("CUB200", "birds", False)
+        >>> space_of(configure(base, "arcface", SCALES["paper"], False))
+        ['loss.margin', 'loss.scale', 'optimizer.lrs.proxies=0.0001:1.0:log']
+    """
+    declared = [path for path in resolve_space(dict(config)) if not path.startswith("optimizer.")]
+    low, high = LOSS_LEARNING_RATE.low, LOSS_LEARNING_RATE.high
+    return declared + [f"optimizer.lrs.{name}={low}:{high}:log" for name in config["optimizer"]["lrs"]]
+
+
+def run(
+    out: Path,
+    roots: Mapping[str, str | None],
+    losses: Sequence[str],
+    scale: Scale,
+    tiny: bool,
+    execution: app.Execution,
+) -> None:
+    """Search and repeat every loss on every data set, and print the tables."""
+    for data, root in roots.items():
+        base, methods = base_of(data, root, tiny), {}
+        for loss in losses:
+            config = configure(base, loss, scale, tiny)
+            space, folder = space_of(config), out / data / "search" / loss
+            print(f"{data}, {loss}: search of {', '.join(space)}")
+            found = app.tune(
+                config,
+                folder,
+                rounds=scale.rounds,
+                search=space,
+                name=loss,
+                protocol=scale.protocol,
+                execution=execution,
+            )
+            if found.best is None:
+                raise SystemExit(f"no setting of {loss} could be trained; {folder} has the reasons")
+            methods[loss] = app.configure(files=[folder / "best.yaml"])
+        study = {
+            "name": f"reality-check-{data}",
+            "what": f"The table of the reality check for {data}, made again.",
+            "methods": {name: {**config, "seed": 0, "out": None} for name, config in methods.items()},
+            "seeds": list(range(scale.seeds)),
+            "protocol": scale.protocol,
+        }
+        report = app.run_study(study, out / data / "final", execution=execution)
+        text = table_of(data, report.results)
+        (report.folder / "table.md").write_text(text, encoding="utf-8")
+        print(f"\n{text}\n{report.folder / 'table.md'}, {report.page}")
+
+
+def table_of(data: str, results: Sequence[Result]) -> str:
+    """The table of a data set as the paper prints it: P@1, RP and MAP@R in per cent, with 95% intervals over repeats.
+
+    Args:
+        data: the data set.
+        results: of final trials, and of their folds together.
+
+    Examples:
+        >>> from likewise.protocols import Trial
+        >>> metrics = {"R@1": 0.5, "RP": 0.3, "MAP@R": 0.2}
+        >>> print(table_of("CUB200", [Result(Trial("triplet", {}), test=metrics)]).splitlines()[-1])
+        | triplet | – | – | – | 50.00 | 30.00 | 20.00 |
+    """
+    repeats: dict[tuple[str, bool, str], dict[int, list[float]]] = {}
+    for result in results:
+        trial = result.trial
+        if result.status == "done" and trial.stage == "final":
+            joined = trial.labels.get("combination") == "concatenated"
+            for metric in METRICS:
+                seeds = repeats.setdefault((trial.method, joined, metric), {})
+                seeds.setdefault(trial.seed, []).append(result.test[metric])
+    names = ["P@1", "RP", "MAP@R"]
+    head = [data, *(f"{name}, concatenated" for name in names), *(f"{name}, separated" for name in names)]
+    lines = [head, ["---"] * len(head)]
+    for method in dict.fromkeys(name for name, _, _ in repeats):
+        cells = [repeats.get((method, joined, metric), {}) for joined in (True, False) for metric in METRICS]
+        lines.append([method, *map(_cell, cells)])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _cell(seeds: Mapping[int, Sequence[float]]) -> str:
+    """The mean over repeats, each the mean of its folds, and the half width of its interval."""
+    if not seeds:
+        return "–"
+    found = t_interval([sum(folds) / len(folds) for folds in seeds.values()])
+    half = f" ± {100 * (found.high - found.mean):.2f}" if len(seeds) > 1 else ""
+    return f"{100 * found.mean:.2f}{half}"
+
+
+def describe(
+    out: Path, roots: Mapping[str, str | None], losses: Sequence[str], scale: Scale, minutes: float | None
+) -> str:
+    """How many trainings there are, how many are done, and how many GPU hours the rest would take.
+
+    The estimate is the mean time of the trainings that are done, or ``minutes`` each.
+
+    Examples:
+        >>> print(describe(Path("nowhere"), {"CUB200": "birds"}, LOSSES, SCALES["paper"], 30))
+        CUB200: 14 losses x 4 folds x (50 settings + 10 repeats) = 3,360 trainings
+        3,360 trainings, 0 done; about 1,680 GPU hours for the rest, at 30.0 minutes each as given
+    """
+    each = scale.trainings(len(losses))
+    lines = [
+        f"{data}: {len(losses)} losses x {scale.folds} folds x ({scale.rounds} settings + {scale.seeds} repeats) = "
+        f"{each:,} trainings"
+        for data in roots
+    ]
+    seconds = [
+        result.seconds
+        for file in sorted(out.rglob("study.db"))
+        for result in open_study(file.parent).results()
+        if result.status == "done" and result.seconds
+    ]
+    total, source = each * len(roots), "as measured here"
+    if minutes is not None:
+        mean, source = 60 * minutes, "as given"
+    elif seconds:
+        mean = sum(seconds) / len(seconds)
+    else:
+        return "\n".join(
+            [*lines, f"{total:,} trainings, 0 done; none is measured yet: --minutes-each N gives an estimate"]
+        )
+    hours = (total - len(seconds)) * mean / 3600
+    rest = (
+        f"about {hours:,.0f} GPU hours for the rest" if hours >= 1 else f"about {60 * hours:.0f} minutes for the rest"
+    )
+    lines.append(f"{total:,} trainings, {len(seconds):,} done; {rest}, at {mean / 60:.1f} minutes each {source}")
+    return "\n".join(lines)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Read the command line, and plan or run the study."""
+    parser = argparse.ArgumentParser(prog="python -m studies.papers.reality_check", description=__doc__.split("\n")[0])
+    parser.add_argument("--root", metavar="NAME=FOLDER", nargs="+", default=[], help=f"data sets: {', '.join(DATA)}")
+    parser.add_argument("--losses", metavar="NAME", nargs="+", default=list(LOSSES), choices=LOSSES, help="only these")
+    parser.add_argument("--scale", choices=tuple(SCALES), default="paper", help="tiny: printed characters, in minutes")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, help="default: studies/reality-check, or -tiny")
+    parser.add_argument("--workers", metavar="N", type=int, help="trainings at once")
+    parser.add_argument("--dry-run", action="store_true", help="only count the trainings, and estimate their time")
+    parser.add_argument("--minutes-each", metavar="N", type=float, help="time of a training, for the estimate")
+    options = parser.parse_args(words)
+    tiny = options.scale == "tiny"
+    roots: dict[str, str | None] = {"CUB200": None} if tiny else {}
+    for each in options.root:
+        name, equals, folder = each.partition("=")
+        if name not in DATA or not equals or tiny:
+            parser.error(
+                f"--root must be NAME=FOLDER with a name of {', '.join(DATA)}, for --scale paper, but it is {each}"
+            )
+        roots[name] = folder
+    if not roots:
+        parser.error("--root must name at least one data set, such as CUB200=FOLDER, or --scale must be tiny")
+    out = options.out or Path("studies", "reality-check-tiny" if tiny else "reality-check")
+    if options.dry_run:
+        print(describe(out, roots, options.losses, SCALES[options.scale], options.minutes_each))
+        return 0
+    run(out, roots, options.losses, SCALES[options.scale], tiny, app.Execution(workers=options.workers))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
