@@ -3,10 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_SYSTEM_ERROR = re.compile(r"I/O error: .*\(os error (\d+)\)")
+
+
+@contextmanager
+def name_file(path: Path, part: Path | None = None) -> Iterator[None]:
+    """Give an error of the file system the name of the file, which a write to a full disk does not have.
+
+    Args:
+        path: the file that the error is to name.
+        part: a temporary file that stands for it.
+
+    Examples:
+        >>> with name_file(Path("a.txt")):
+        ...     raise OSError(28, "No space left on device")
+        Traceback (most recent call last):
+        OSError: [Errno 28] No space left on device: 'a.txt'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or (error.filename is not None and error.filename not in (part, str(part))):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    except Exception as error:  # safetensors has an exception of its own, and the system's number in its text
+        found = _SYSTEM_ERROR.search(str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
 
 
 @contextmanager
@@ -26,13 +56,14 @@ def atomic_write(path: Path) -> Iterator[Path]:
     """
     part = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
-        part.touch()
-        mode = part.stat().st_mode
-        yield part
-        part.chmod(mode)  # that of any new file; a library may have set another
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.replace(path)
+        with name_file(path, part):
+            part.touch()
+            mode = part.stat().st_mode
+            yield part
+            part.chmod(mode)  # that of any new file; a library may have set another
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 

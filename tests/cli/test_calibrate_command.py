@@ -74,6 +74,16 @@ def test_a_copy_and_a_run_whose_test_set_was_opened(run: Path, here: Path, capsy
     assert read_card(run / "best.safetensors").calibration == read_card(here / "calibrated.safetensors").calibration
 
 
+def test_a_run_brings_its_validation_classes(run: Path, model: Path, capsys: pytest.CaptureFixture[str]):
+    assert calibrate_command(["run"]) == 0
+    assert "learned from 12 images of 2 classes" in capsys.readouterr().out
+    assert read_card(run / "best.safetensors").calibration is not None
+    with pytest.raises(
+        UserError, match=r"images must be given for m.safetensors, because it is not the model of a run"
+    ):
+        calibrate_command(["m.safetensors"])
+
+
 def test_mistakes(model: Path, here: Path):
     (here / "flat").mkdir()
     shutil.copy("photos/c00/0.png", here / "flat")

@@ -211,7 +211,7 @@ MISTAKES = {
     "--data.split test": "there is no option --data.split: it follows from the rest of the configuration",
     "--model.help x": "there is no option --model.help; data, loss, loss.miner, sampler and lens.compare_with have a help",
     "--seed": "--seed must be followed by a value",
-    "photos": "'photos' must follow an option, such as --config photos",
+    "nowhere": "there is no folder or table nowhere",
     "--loss null": "--loss must be given, such as --loss CircleLoss; `likewise losses` lists what there is",
     "--config nowhere.yaml": "--config: there is no file or recipe nowhere.yaml",
     "--config": "--config must be followed by the name of a file",
@@ -247,7 +247,7 @@ def test_a_second_loss_is_given_like_the_first(here: Path):
 @pytest.mark.parametrize("words", MISTAKES)
 def test_a_mistake_is_one_sentence(words: str, capsys: pytest.CaptureFixture[str]):
     given = words.split()
-    first = [] if given[0] in ("--resume", "photos") or "--data" in given else list(GLYPHS)
+    first = [] if given[0] in ("--resume", "nowhere") or "--data" in given else list(GLYPHS)
     assert main(["train", *first, *given]) == 2
     captured = capsys.readouterr()
     assert captured.err == f"likewise: {MISTAKES[words]}\n"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from likewise.app.errors import UserError
+from likewise.app.models import resolve_model
 from likewise.cli.export import run as export_command
 from likewise.trunks import Embedder
 
@@ -20,29 +23,38 @@ def test_a_run_as_everything(run: Path, here: Path, capsys: pytest.CaptureFixtur
     assert export_command(["run", "-o", "out", "--format", "onnx", "torch", "hub", "--title", "Stripes"]) == 0
     said = capsys.readouterr().out
     names = {"model.onnx", "model.pt2", "model.safetensors", "config.json", "preprocessor_config.json", "README.md"}
-    assert {each.name for each in (here / "out").iterdir()} == names | {"export.json"}
+    assert {each.name for each in (here / "out").iterdir()} == names | {"export.json", "embed.py"}
     told = json.loads((here / "out" / "export.json").read_text())
     assert set(told) == {"onnx", "torch", "hub"}
     assert all(each["difference"] <= 1e-4 for each in told.values())
-    assert "model.onnx: within" in said
+    assert "model.onnx, embed.py: within" in said
     card = (here / "out" / "README.md").read_text()
     assert "\n# Stripes\n" in card
     assert "- data: " in card
     assert "Preprocessing: the transform glyphs" in card
 
+    assert "levels of our evaluation's" in said
+    assert told["onnx"]["takes"].startswith("images (B, H, W, 3) in uint8")
+    program = (
+        f"import sys, runpy; sys.modules.update(torch=None, likewise=None); sys.argv[1:] = ['{here}/photos/c00/0.png']"
+    )
+    program += f"; runpy.run_path('{here}/out/embed.py', run_name='__main__')"
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    [truth] = resolve_model("run").load("cpu").embed([here / "photos/c00/0.png"])
+    assert [float(each) for each in output.split()[1:]] == pytest.approx(truth.tolist(), abs=2e-3)
 
-def test_with_preprocessing(here: Path, capsys: pytest.CaptureFixture[str]):
+
+def test_one_file(here: Path):
     Embedder("convnet", 8).save(here / "m.safetensors")
-    assert export_command(["m.safetensors", "-o", "out", "--with-preprocessing", "--transform", "glyphs"]) == 0
-    assert "levels of our evaluation's" in capsys.readouterr().out
-    told = json.loads((here / "out" / "export.json").read_text())["onnx"]
-    assert told["takes"].startswith("images (B, H, W, 3) in uint8")
+    words = ["--without-preprocessing", "--transform", "glyphs"]
+    assert export_command(["m.safetensors", "-o", "out/b.pt2", *words]) == 0
+    assert [each.name for each in (here / "out").iterdir()] == ["b.pt2"]
+    with pytest.raises(UserError, match=r"formats must be that of the file c.onnx, or folder a folder, but it is"):
+        export_command(["m.safetensors", "-o", "c.onnx", "--format", "hub"])
 
 
 def test_mistakes(here: Path):
     Embedder("convnet", 8).save(here / "m.safetensors")
-    with pytest.raises(UserError, match=r"--with-preprocessing is for onnx and torch"):
-        export_command(["m.safetensors", "-o", "out", "--format", "hub", "--with-preprocessing"])
     with pytest.raises(UserError, match=r"invalid choice: 'tflite'"):
         export_command(["m.safetensors", "-o", "out", "--format", "tflite"])
     (here / "torn.safetensors").write_bytes(b"no model")

@@ -100,9 +100,9 @@ def test_data_sets_and_trunks_are_described(command: str, name: str, capsys: pyt
 def test_a_sheet_of_random_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Training images, each of another class: those of a folder's sealed classes are not among them."""
     for number in range(10):
-        (tmp_path / "photos" / f"class{number}").mkdir(parents=True)
-        Image.new("RGB", (20, 16), (20 * number, 0, 0)).save(tmp_path / "photos" / f"class{number}" / "a.png")
-    words = ["datasets", "imagefolder", "--data.root", str(tmp_path / "photos"), "--columns", "4"]
+        (tmp_path / "pictures" / f"class{number}").mkdir(parents=True)
+        Image.new("RGB", (20, 16), (20 * number, 0, 0)).save(tmp_path / "pictures" / f"class{number}" / "a.png")
+    words = ["datasets", "imagefolder", "--data.root", str(tmp_path / "pictures"), "--columns", "4"]
     assert main([*words, "--sheet", str(tmp_path / "sheet.png")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'sheet.png'}\n"
     with Image.open(tmp_path / "sheet.png") as sheet:

@@ -463,6 +463,16 @@ def test_a_leaderboard_of_a_study(study: Path, capsys: pytest.CaptureFixture[str
         assert f"{mean:.2f}" in said
 
 
+def test_a_leaderboard_for_each_setting(serial: None, capsys: pytest.CaptureFixture[str]):
+    main(["tournament", write(vary={"model.dim": [6, 8]}, seeds=[0]), *OUT])
+    page = capsys.readouterr().out
+    assert main(["leaderboard", "study"]) == 0
+    said = capsys.readouterr().out
+    for size in (6, 8):
+        assert f"data ImageFolder, trunk convnet, dim {size}\nMAP@R in per cent" in said
+        assert f"data ImageFolder, trunk convnet, dim {size}\n" in page
+
+
 def test_compare_says_a_sentence_for_every_two(study: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["compare", "study"]) == 0
     said = " ".join(capsys.readouterr().out.split())

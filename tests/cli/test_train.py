@@ -8,18 +8,20 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 import yaml
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from likewise.app.configuration import check
 from likewise.cli import main
 from likewise.train import Run
 from likewise.trunks import Embedder, FromPackage, read_card
-from tests.cli.conftest import TRAIN
+from tests.cli.conftest import TRAIN, draw
 
 
 def test_a_run_is_complete(trained: Path):
@@ -106,6 +108,67 @@ def test_stopped_and_resumed_it_ends_with_the_same_numbers(
     assert main(["train", "--resume", "run"]) == 0
     assert capsys.readouterr().out == "run has ended already: finished, 2 of 2 epochs.\n"
     sys.modules.pop("interrupting")
+
+
+def test_a_full_disk_is_one_sentence(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=3_000_000))
+        assert main([*TRAIN, "--out", "run"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "run: models and checkpoints need 13 MB, but 3 MB are free: make room, or choose a folder on another disk\n"
+    )
+    assert not Path("run").exists()
+
+    def fill(*_: object, **__: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("likewise.train.checkpoint.save_file", fill)
+        assert main([*TRAIN, "--out", "run"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "likewise: run/last.safetensors cannot be written: No space left on device; there is no checkpoint yet. "
+        "Make room, then: likewise train --resume run\n"
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("os.access", lambda place, mode: False)
+        assert main([*TRAIN, "--out", "locked/run"]) == 2
+    assert f"but {here} may not be written by this user\n" in capsys.readouterr().err
+
+
+def test_a_folder_is_enough(here: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["--config", "quick.yaml", "--train.epochs", "1"]
+    assert main(["train", "photos", *words, "--out", "run", "--device", "cpu"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("data        --data ImageFolder --data.root photos\n")
+    assert out.endswith("next: likewise index run photos -o photos.index\n")
+    again = "likewise train --data ImageFolder --data.root photos --config quick.yaml --train.epochs 1 --split.folds 4"
+    assert "validation has 2 classes, too few to choose by" in out
+    assert f"  for fold in 0 1 2 3; do {again} --split.fold $fold; done\n" in out
+    assert main(["init", "photos"]) == 0
+    assert (
+        capsys.readouterr().out
+        == "photos.yaml: 72 images of 12 classes in photos\nnext: likewise train --config photos.yaml\n"
+    )
+    assert check(yaml.safe_load(Path("photos.yaml").read_text()))["data"]["init_args"]["root"] == "photos"
+
+
+def test_data_that_cannot_be_learned_from(here: Path, capsys: pytest.CaptureFixture[str]):
+    for folder, classes, each in (("single", 6, 1), ("alike", 1, 6)):
+        draw(here / folder, classes, each)
+    (here / "flat").mkdir()
+    (here / "flat" / "a.png").write_bytes((here / "single" / "c00" / "0.png").read_bytes())
+    for words, message in (
+        (["single"], "single: every class has one image; two are needed"),
+        (["alike"], "alike must have images of two classes at least, but it has 1"),
+        (["flat"], "flat has none: 1 images lie directly in it; `likewise serve flat` needs no classes"),
+        (["nowhere"], "there is no folder or table nowhere"),
+        (["photos", "--data", "Glyphs"], "'photos' must not be given together with --data, which names the images"),
+        (["--data.root", "photos"], "--data is missing: --data ImageFolder --data.root photos"),
+        (["photos", "--device", "tpu"], "--device must be cpu or gpu, but it is tpu"),
+    ):
+        assert main(["train", *words, "--config", "quick.yaml", "--out", "run"]) == 2
+        assert message in capsys.readouterr().err
+    assert not Path("run").exists()
 
 
 def test_a_folder_that_holds_a_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]):

@@ -35,21 +35,25 @@ PAIR = ["photos/c00/0.png", "photos/c06/1.png", "--transform", "glyphs"]
 def test_same_or_not(model: Path, capsys: pytest.CaptureFixture[str]):
     first, second = Encoder.load(model, transform="glyphs", device="cpu").embed(PAIR[:2])
     similarity = float(first @ second)
-    for threshold, verdict in ((similarity - 0.01, "the same"), (similarity + 0.01, "not the same")):
+    probability = 0.01 + 0.98 * (similarity + 1.0) / 2.0
+    strict = "probably the same, but not similar enough for a false-accept rate of 0.01"
+    for words, threshold, verdict in (
+        ([], similarity + 0.01, "the same"),
+        (["--prior", f"{1 - probability - 0.01}"], similarity + 0.01, "not the same"),
+        (["--far", "0.01"], similarity - 0.01, "the same"),
+        (["--far", "0.01"], similarity + 0.01, strict),
+    ):
         with_threshold(model, threshold)
-        assert verify_command(["m.safetensors", *PAIR]) == 0
+        assert verify_command(["m.safetensors", *PAIR, *words]) == 0
         said = capsys.readouterr().out
         assert said.splitlines()[0] == verdict
         assert f"{similarity:.4f}" in said
-        assert f"{0.01 + 0.98 * (similarity + 1.0) / 2.0:.4f} that they are" in said
+        assert "--prior" in words or f"{probability:.2f} that they are the same" in said
 
 
 def test_an_image_is_the_same_as_itself(model: Path, capsys: pytest.CaptureFixture[str]):
-    with_threshold(model, 0.999)
-    assert verify_command(["m.safetensors", PAIR[0], PAIR[0], "--transform", "glyphs", "--prior", "0.2"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("the same\n")
-    assert f"{0.2 * 0.99 / (0.2 * 0.99 + 0.8 * 0.01):.4f} that they are, if 0.2" in said
+    assert verify_command(["m.safetensors", PAIR[0], PAIR[0]]) == 0
+    assert capsys.readouterr().out == "the same: the two files are identical\n"
 
 
 def test_mistakes(model: Path, here: Path):

@@ -54,7 +54,7 @@ def test_a_trunk_as_onnx(tmp_path: Path):
     scale = embedder.preprocessing
     assert scale is not None
     shown = EvalTransform("small", 40, Augment(36, CenterCrop(36), resize=40, normalize=scale))
-    _write_graph(_Graph(embedder, shown, False), "onnx", tmp_path, embedder.card())
+    _write_graph(_Graph(embedder, shown, False), "onnx", tmp_path / "model.onnx", embedder.card())
     images = scale(torch.rand(4, len(scale.order), 36, 36))
     with torch.no_grad():
         truth = embedder(images).numpy()
@@ -114,8 +114,8 @@ def test_with_preprocessing_inside(model: Path, tmp_path: Path):
     """Both graphs take bytes of any size and any batch, and give what the encoder gives."""
     from likewise.search.encoder import Encoder
 
-    done = export_model(model, tmp_path / "out", formats=["onnx", "torch"], preprocessing=True, transform="glyphs")
-    assert [each.files for each in done] == [("model.onnx",), ("model.pt2",)]
+    done = export_model(model, tmp_path / "out", formats=["onnx", "torch"], transform="glyphs")
+    assert [each.files for each in done] == [("model.onnx", "embed.py"), ("model.pt2",)]
     assert all(each.levels is not None and each.levels <= 2.01 for each in done)
     program = torch.export.load(tmp_path / "out" / "model.pt2").module()
     run = onnx_runner(tmp_path / "out" / "model.onnx")
@@ -131,7 +131,7 @@ def test_with_preprocessing_inside(model: Path, tmp_path: Path):
 def test_onnx_says_what_it_is(model: Path, tmp_path: Path):
     import onnx
 
-    export_model(model, tmp_path / "out", formats=["onnx"], transform="glyphs")
+    export_model(model, tmp_path / "out", formats=["onnx"], preprocessing=False, transform="glyphs")
     read = onnx.load(tmp_path / "out" / "model.onnx")
     onnx.checker.check_model(read)
     [images], [embeddings] = read.graph.input, read.graph.output
@@ -153,7 +153,7 @@ def test_a_program_for_torch_alone_and_a_wrong_one_that_is_not_left(
     mine, dead = (out / f"model.pt2.{process}-00000000.part" for process in (os.getpid(), 2**22 + 1))
     mine.touch()
     dead.touch()
-    [done] = export_model(model, out, formats=["torch"], transform="glyphs")
+    [done] = export_model(model, out, formats=["torch"], preprocessing=False, transform="glyphs")
     assert [*out.glob("*.part")] == [mine]
     mine.unlink()
     assert done.difference <= done.tolerance
@@ -174,7 +174,7 @@ def test_a_program_for_torch_alone_and_a_wrong_one_that_is_not_left(
     with pytest.raises(
         ArithmeticError, match=r"model.pt2 differs from torch by 0.0002, over 0.0001; the file was removed"
     ):
-        export_model(model, out, formats=["torch"], transform="glyphs")
+        export_model(model, out, formats=["torch"], preprocessing=False, transform="glyphs")
     assert {each.name for each in out.iterdir()} == {"model.pt2", "export.json"}
     assert ((out / "model.pt2").read_bytes(), (out / "export.json").read_text()) == (before, told)
 
@@ -238,5 +238,5 @@ def test_embeddings_that_are_not_of_unit_length_are_held_to_their_size(tmp_path:
     with torch.no_grad():
         embedder.head.weight *= 1000.0
     shown = replace(eval_transform(embedder, "glyphs"))
-    done = _write_graph(_Graph(embedder, shown, False), "torch", tmp_path, embedder.card())
+    done = _write_graph(_Graph(embedder, shown, False), "torch", tmp_path / "model.pt2", embedder.card())
     assert done.tolerance > 1e-3

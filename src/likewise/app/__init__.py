@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from likewise._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from likewise.app.build import Machine as Machine
     from likewise.app.build import Pieces as Pieces
     from likewise.app.build import this_machine as this_machine
     from likewise.app.calibration import RATES as RATES
     from likewise.app.calibration import CalibratedModel, Verification, calibrate, verify
     from likewise.app.classifying import Classification, Prediction, classify
     from likewise.app.comparisons import ComparisonReport, collect_trainings, compare, leaderboard
+    from likewise.app.comparisons import leaderboards_by_setting as leaderboards_by_setting
     from likewise.app.conditions import read_conditions
     from likewise.app.configuration import add_group as add_group
     from likewise.app.configuration import add_settings as add_settings
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from likewise.app.execution import Execution
     from likewise.app.execution import Watch as Watch
     from likewise.app.exporting import export
+    from likewise.app.guessing import guess_data as guess_data
+    from likewise.app.guessing import write_starter as write_starter
     from likewise.app.images import is_image_source as is_image_source
     from likewise.app.index_places import check_store as check_store
     from likewise.app.index_places import open_index, store_index
@@ -182,10 +186,10 @@ __all__ = [
 ]
 
 _PLACES = {
-    "build": "Pieces this_machine",
+    "build": "Machine Pieces this_machine",
     "calibration": "CalibratedModel RATES Verification calibrate verify",
     "classifying": "Classification Prediction classify",
-    "comparisons": "ComparisonReport collect_trainings compare leaderboard",
+    "comparisons": "ComparisonReport collect_trainings compare leaderboard leaderboards_by_setting",
     "conditions": "read_conditions",
     "configuration": "add_group add_settings configure dump_configuration parse_request",
     "defaults": "cache_folder",
@@ -197,6 +201,7 @@ _PLACES = {
     "execute": "execute_pack",
     "execution": "Execution Watch",
     "exporting": "export",
+    "guessing": "guess_data write_starter",
     "images": "is_image_source",
     "index_places": "check_store open_index store_index",
     "indexing": "IndexResult UnreadableImagesError index_folder index_vectors merge_indexes update_index",

@@ -61,16 +61,25 @@ class Machine:
         return self.rank == 0
 
 
-def this_machine() -> Machine:
+def this_machine(device: str | None = None) -> Machine:
     """What Accelerate will train on: torchrun's processes, one GPU, or the CPU.
 
+    Args:
+        device: ``"cpu"``, ``"gpu"`` to refuse anything else, or ``None``: a GPU where there is one.
+
     Examples:
-        >>> this_machine().main
+        >>> this_machine("cpu").main
         True
     """
     from accelerate import PartialState
 
-    asked = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")
+    if device not in (None, "cpu", "gpu"):
+        raise UserError(
+            f"--device must be cpu or gpu, but it is {device}; CUDA_VISIBLE_DEVICES=1 chooses one of several"
+        )
+    if device == "gpu" and not torch.accelerator.is_available():
+        raise UserError("--device must be cpu on this machine: torch sees no GPU; likewise doctor says why")
+    asked = device == "cpu" or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")
     # several processes on a machine without a GPU are only seen by Accelerate with cpu=True
     state = PartialState(cpu=asked or not torch.accelerator.is_available())
     return Machine(state.device, state.process_index, state.num_processes)

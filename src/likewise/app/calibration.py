@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.app.build import this_machine
 from likewise.app.embedding_options import ImageOptions
 from likewise.app.errors import Note, UserError, making, writing
+from likewise.app.evaluation import parts_of
 from likewise.app.images import ImageList, find_images
-from likewise.app.models import resolve_model
+from likewise.app.models import ModelSource, resolve_model
+from likewise.app.runs import open_run
 from likewise.data import Broken, BrokenImage, cores
 from likewise.progress import progress
 from likewise.search import Calibration, Embedding, Encoder, Point, batch_for, embed_batches
@@ -49,7 +53,7 @@ class CalibratedModel:
 
 def calibrate(
     model: str | Path,
-    images: str | Path,
+    images: str | Path | None = None,
     *,
     far: Sequence[float] = RATES,
     out: str | Path | None = None,
@@ -57,18 +61,21 @@ def calibrate(
     root: str | Path | None = None,
     path_column: str = "path",
     label_column: str = "label",
+    allow: Collection[str] = (),
 ) -> CalibratedModel:
     """Learn thresholds and probabilities from labeled images, and write them into the model's file.
 
     Args:
         model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
-        images: images of classes that the model was not trained on: a folder of folders, or a table with labels.
+        images: images of classes that the model was not trained on: a folder of folders, or a table with labels; by
+            default the validation classes of the model's run.
         far: wanted false-accept rates: the share of different things that may pass as the same.
         out: write a calibrated copy there; by default the model's own file is replaced.
         transform: the name of a transform; by default that of the model's run, or what its card implies.
         root: where a table's paths begin; by default its folder.
         path_column: a table's column of paths.
         label_column: a table's column of classes.
+        allow: packages of the user's own whose data set the run names.
 
     Raises:
         UserError: an argument does not fit, or the file cannot be written.
@@ -89,24 +96,51 @@ def calibrate(
         raise UserError(
             f"{source.place} is a published network without a file: --out says where the calibrated one goes"
         )
-    files = find_images(images, ImageOptions(root, path_column, label_column))
-    labels = np.array(files.labels if files.labels is not None else [], np.int64)
-    if len(set(labels[labels >= 0].tolist())) < 2:
-        raise UserError(f"{images} must have images of at least two classes: a folder for each, or a column of labels")
-    encoder, card = source.load(), source.read_card()
-    seen = set(card.classes or ()) & set(files.class_names)
-    if seen:
-        _warn(f"the model was trained on {len(seen):,} of these classes: on others its errors will be more frequent")
-    rows, vectors, broken = embed_images(encoder, files, np.flatnonzero(labels >= 0))
+    if images is None:
+        labels, vectors, broken = _embed_validation(source, transform, allow)
+    else:
+        labels, vectors, broken = _embed_labeled(source, images, ImageOptions(root, path_column, label_column))
     with making("the calibration"):
-        learned = calibrate_embeddings(vectors, labels[rows], far=far)
+        learned = calibrate_embeddings(vectors, labels, far=far)
     with source.as_file() as original:
         file = target or original
         with writing(file):
-            write_model(file, read_tensors(original), replace(card, calibration=learned.as_dict()))
+            write_model(file, read_tensors(original), replace(source.read_card(), calibration=learned.as_dict()))
     if target is None and (file.parent / "openings.jsonl").exists():
         _warn("the run's record of openings has the checksum of the file as it was before; --out writes another file")
-    return CalibratedModel(file, learned, len(rows), len(set(labels[rows].tolist())), broken)
+    return CalibratedModel(file, learned, len(labels), len(set(labels.tolist())), broken)
+
+
+_Labeled: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32], tuple[Broken, ...]]
+"""Labels, vectors, and the images that cannot be read."""
+
+
+def _embed_validation(source: ModelSource, transform: str | None, allow: Collection[str]) -> _Labeled:
+    """Embed the validation classes of a model's run."""
+    from likewise.app.training import evaluation_config_of  # a parser
+
+    if source.file is None or not (source.file.parent / "run.yaml").exists():
+        raise UserError(f"images must be given for {source.place}, because it is not the model of a run")
+    if transform is not None:
+        raise UserError("--transform is for IMAGES: the run's validation classes are shown as in the run")
+    run = open_run(source.file.parent)
+    parts = parts_of(run, evaluation_config_of(run, allow), this_machine(), model=str(source.file), test=None)
+    if not parts:
+        raise UserError(f"images must be given for {run.folder}, because it has no validation classes")
+    return parts[0].labels.cpu().numpy(), parts[0].embeddings.float().cpu().numpy(), ()
+
+
+def _embed_labeled(source: ModelSource, images: str | Path, options: ImageOptions) -> _Labeled:
+    """Embed the labeled images of a folder or a table."""
+    files = find_images(images, options)
+    labels = np.array(files.labels if files.labels is not None else [], np.int64)
+    if len(set(labels[labels >= 0].tolist())) < 2:
+        raise UserError(f"{images} must have images of at least two classes: a folder for each, or a column of labels")
+    seen = set(source.read_card().classes or ()) & set(files.class_names)
+    if seen:
+        _warn(f"the model was trained on {len(seen):,} of these classes: on others its errors will be more frequent")
+    rows, vectors, broken = embed_images(source.load(), files, np.flatnonzero(labels >= 0))
+    return labels[rows], vectors, broken
 
 
 def _warn(text: str) -> None:
@@ -155,20 +189,31 @@ class Verification:
     """Whether two images show the same.
 
     Args:
-        same: whether the similarity reaches the threshold.
+        same: whether the similarity reaches the threshold, or the files are identical.
         similarity: the cosine of the two embeddings.
-        point: the threshold and its rates on validation pairs.
         probability: how likely they are the same.
+        threshold: from which similarity on two images count as the same; ``None`` for identical files.
+        point: the rates of that threshold on validation pairs, if it is the one of a false-accept rate.
 
     Examples:
-        >>> Verification(True, 0.8, Point(0.01, 0.6, 0.9), 0.97).same
-        True
+        >>> print(Verification(True, 0.8, 0.97, 0.6))
+        the same
     """
 
     same: bool
     similarity: float
-    point: Point
     probability: float
+    threshold: float | None
+    point: Point | None = None
+
+    def __str__(self) -> str:
+        if self.threshold is None:
+            return "the same: the two files are identical"
+        if self.point is not None and self.same != (self.probability >= 0.5):
+            likely = "the same" if self.probability >= 0.5 else "not the same"
+            enough = "similar enough" if self.same else "not similar enough"
+            return f"probably {likely}, but {enough} for a false-accept rate of {self.point.far:g}"
+        return "the same" if self.same else "not the same"
 
 
 def verify(
@@ -176,17 +221,20 @@ def verify(
     first: str | Path,
     second: str | Path,
     *,
-    far: float = 0.01,
+    far: float | None = None,
     prior: float = 0.5,
     transform: str | None = None,
 ) -> Verification:
     """Compare two images with a calibrated model.
 
+    They count as the same if that is more likely than not, or, with ``far``, if the similarity reaches the threshold of
+    that false-accept rate.  Identical files are the same, whatever the model.
+
     Args:
-        model: a ``.safetensors`` file that `calibrate` wrote, or the folder of a run.
+        model: a calibrated model: a ``.safetensors`` file, the folder of a run, or the name of a published network.
         first: an image.
         second: another image.
-        far: the share of different things that may pass as the same; one of the calibrated rates.
+        far: the share of different things that may pass as the same; one of the calibrated rates, or ``None``.
         prior: how likely two images are the same before they are compared.
         transform: the name of a transform; by default that of the model's run, or what its card implies.
 
@@ -199,13 +247,17 @@ def verify(
         likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, ...
     """
     source = resolve_model(model, transform)
+    if _are_identical(Path(first), Path(second)):
+        return Verification(True, 1.0, 1.0, None)
     card = source.read_card()
     if card.calibration is None:
+        images = "" if source.file is not None and (source.file.parent / "run.yaml").exists() else " IMAGES"
         copy = " -o FILE" if source.file is None else ""
-        raise UserError(f"{source.place} is not calibrated: likewise calibrate {model} IMAGES{copy} does that")
+        raise UserError(f"{source.place} is not calibrated: likewise calibrate {model}{images}{copy} does that")
     with making("the calibration"):
         learned = Calibration.from_dict(card.calibration)
-        point = learned.point(far)
+        point = None if far is None else learned.point(far)
+        threshold = learned.threshold(prior=prior) if point is None else point.threshold
         learned.probability(0.0, prior=prior)  # the prior is checked before anything is embedded
     encoder = source.load()
     try:
@@ -214,4 +266,10 @@ def verify(
         raise UserError(str(broken)) from broken
     similarity = float(one @ other / max((one @ one) ** 0.5 * (other @ other) ** 0.5, 1e-12))
     probability = learned.probability(similarity, prior=prior)
-    return Verification(similarity >= point.threshold, similarity, point, probability)
+    return Verification(similarity >= threshold, similarity, probability, threshold, point)
+
+
+def _are_identical(first: Path, second: Path) -> bool:
+    """Whether two files have the same content."""
+    files = first.is_file() and second.is_file() and first.stat().st_size == second.stat().st_size
+    return files and first.read_bytes() == second.read_bytes()

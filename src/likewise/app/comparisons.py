@@ -12,7 +12,7 @@ from likewise.app.conditions import read_conditions
 from likewise.app.errors import UserError, require_package
 from likewise.app.run_rows import read_row
 from likewise.app.runs import open_run
-from likewise.app.study_io import STUDY_FILE
+from likewise.app.study_io import STUDY_FILE, read_study
 from likewise.app.study_table import view_study
 from likewise.protocols import (
     Comparisons,
@@ -23,6 +23,7 @@ from likewise.protocols import (
     Result,
     Unfair,
     compare_all,
+    leaderboards,
     rank,
 )
 from likewise.train import Run
@@ -171,6 +172,35 @@ def leaderboard(
     except ValueError as error:
         raise UserError(str(error)) from error
     return replace(board, remark=remark)
+
+
+def leaderboards_by_setting(
+    folder: Path, *, metric: str | None = None, allow_unfair: bool = False
+) -> dict[str, Leaderboard]:
+    """The leaderboards of a study, one for each setting, as on its page.
+
+    Args:
+        folder: of the study.
+        metric: a column of the table of results; by default as in `leaderboard`.
+        allow_unfair: rank trainings that differ in more than the method, and mark them.
+
+    Examples:
+        >>> leaderboards_by_setting(Path("nowhere"))
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: nowhere must be the folder of a study or of a run, but it is neither
+    """
+    table = _collect(folder)
+    chosen, remark = choose_metric(table.rows, metric)
+    study = read_study(folder)
+    within = study.settings() if study.vary else ()
+    try:
+        boards = leaderboards(table.rows, chosen, within=within, conditions=table.conditions, allow_unfair=allow_unfair)
+    except Unfair:
+        raise
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    named = {", ".join(f"{name} {value}" for name, value in zip(within, key, strict=True)): key for key in boards}
+    return {name: replace(boards[key], remark=remark) for name, key in named.items()}
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ def export(
     model: str | Path,
     out: str | Path,
     *,
-    formats: Sequence[str] = ("onnx",),
-    preprocessing: bool = False,
+    formats: Sequence[str] | None = None,
+    preprocessing: bool = True,
     transform: str | None = None,
     title: str | None = None,
 ) -> list[ExportedModel]:
@@ -25,8 +25,9 @@ def export(
 
     Args:
         model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
-        out: the folder.
-        formats: one or more of ``"onnx"``, ``"torch"`` (``model.pt2`` for ``torch.export.load``) and ``"hub"``.
+        out: the folder, or a file that ends in ``.onnx`` or ``.pt2``.
+        formats: one or more of ``"onnx"``, ``"torch"`` (``model.pt2`` for ``torch.export.load``) and ``"hub"``; by
+            default ONNX, or what the file's name ends in.
         preprocessing: let the graph take uint8 images ``(B, H, W, 3)`` of any one size.
         transform: the name of a transform; by default that of the model's run, or what its card implies.
         title: the title of the model card; by default the folder's name.
@@ -44,8 +45,6 @@ def export(
         ('model.safetensors', 'config.json', 'preprocessor_config.json', 'README.md')
     """
     source = resolve_model(model, transform)
-    if preprocessing and set(formats) == {"hub"}:
-        raise UserError("--with-preprocessing is for onnx and torch: a hub's folder has no graph")
     try:
         with source.as_file() as file:
             return export_model(

@@ -219,8 +219,11 @@ def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -
     spec = value if isinstance(value, Mapping) else {}
     arguments = spec.get("init_args") or {}
     if not isinstance(spec.get("class_path"), str) or not isinstance(arguments, Mapping):
-        inside = [flag((*path, each)) for each in arguments] if isinstance(arguments, Mapping) else []
-        reason = f": {inside[0]} is one of its options" if inside else ""
+        inside = list(arguments) if isinstance(arguments, Mapping) else []
+        example = {"root": "ImageFolder", "path": "ImageTable"}.get(inside[0], "NAME") if inside else "NAME"
+        if inside and path == ("data",):
+            raise UserError(f"--data is missing: --data {example} --data.{inside[0]} {arguments[inside[0]]}")
+        reason = f": {flag((*path, inside[0]))} is one of its options" if inside else ""
         raise UserError(f"{flag(path)} must be the name of a {kind.what}{reason}")
     spec = {key: each for key, each in spec.items() if key != "init_args" or each is not None}
     thing = import_class(spec["class_path"])

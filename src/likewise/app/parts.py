@@ -8,7 +8,7 @@ from inspect import signature
 from pathlib import Path
 
 from likewise.app.defaults import Config
-from likewise.app.errors import making
+from likewise.app.errors import UserError, making
 from likewise.app.objects import KINDS, import_class, make
 from likewise.data import ImageDataset, ImageTable, contiguous_folds, fixed_validation, random_folds, read_cells
 from likewise.data import Split as ClassSplit
@@ -88,6 +88,8 @@ def _draw_parts(data: Config, split: Config) -> Parts:
     """Classes drawn at random, first for the test, then of the rest for validation."""
     whole = _read(data, None)
     count, sealed, seed = len(whole.class_names), split.get("test"), split.get("seed", 0)
+    if count < 2:
+        raise UserError(f"{whole.name} must have images of two classes at least, but it has {count}")
     if not sealed:
         return Parts(whole, _hold_out(count, split), None, None, "none")
     with making("--split.test"):

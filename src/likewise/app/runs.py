@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from likewise.app.errors import UserError
@@ -9,16 +10,23 @@ from likewise.train import Run
 
 
 def check_out(folder: str | Path | None) -> None:
-    """Refuse a folder for results that cannot be made, because it or one above it is a file.
+    """Refuse a folder for results that cannot be made: one above it is a file, or may not be written.
+
+    Args:
+        folder: where the results go; by default below ``runs``.
 
     Examples:
         >>> check_out("/dev/null/run")
         Traceback (most recent call last):
         likewise.app.errors.UserError: --out must be a folder that can be made, but /dev/null is a file
     """
-    for place in (Path(folder), *Path(folder).parents) if folder is not None else ():
+    target = Path(folder or "runs")
+    for place in (target, *target.parents):
         if place.exists() and not place.is_dir():
             raise UserError(f"--out must be a folder that can be made, but {place} is a file")
+    nearest = next(place for place in (target.absolute(), *target.absolute().parents) if place.exists())
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise UserError(f"--out must be a folder that can be made, but {nearest} may not be written by this user")
 
 
 def open_run(folder: Path) -> Run:

@@ -52,6 +52,8 @@ def train(
     check_out(folder or config["out"])
     machine = this_machine() if machine is None else machine
     parts = read_parts(config["data"], config["split"])
+    if config["sampler"]["class_path"].endswith(".PerClassSampler") and int(parts.seen.labels.bincount().max()) < 2:
+        raise UserError(f"{parts.seen.name}: every class has one image; two are needed")
     if shrink_batches:
         config = fit_batches(config, parts, machine)
     pieces = make_pieces(config, machine, parts)

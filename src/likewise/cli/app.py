@@ -68,7 +68,8 @@ def main(words: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (UserError, OSError, KeyboardInterrupt) as error:
-        if isinstance(error, OSError) and (error.errno not in NO_ROOM or error.filename is None):
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if isinstance(error, OSError) and (error.errno not in NO_ROOM or (error.filename is None and not full)):
             raise
         if debug:
             traceback.print_exc()
@@ -76,11 +77,19 @@ def main(words: Sequence[str] | None = None) -> int:
             print("stopped", file=sys.stderr)
             return 130
         if isinstance(error, OSError):
-            error = UserError(f"{error.filename} cannot be written or read: {error.strerror}")
+            error = UserError(_describe_refused(error))
         print(f"likewise: {hide_in(str(error), words)}", file=sys.stderr)
         if isinstance(error, NotAllowed):
             print(f"if you trust it: {_command([*words, *error.flags])}", file=sys.stderr)
         return 2
+
+
+def _describe_refused(error: OSError) -> str:
+    """What the file system refused; what was there before a full disk stays, because files are replaced whole."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return f"{error.filename} cannot be written or read: {error.strerror}"
+    place = "what this command writes" if error.filename is None else error.filename
+    return f"{place} cannot be written: {error.strerror}. Complete files stay; free space and run the command again"
 
 
 def _command(words: Sequence[str]) -> str:

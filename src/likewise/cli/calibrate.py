@@ -29,10 +29,11 @@ def run(words: Sequence[str]) -> int:
         root=options.root,
         path_column=options.path_column,
         label_column=options.label_column,
+        allow=options.allow,
     )
     print_broken(calibrated.broken)
     _show(calibrated)
-    print(f"stored in {calibrated.file}; likewise verify {calibrated.file} a.jpg b.jpg uses it")
+    print(f"stored in {calibrated.file}\nnext: likewise verify {calibrated.file} a.jpg b.jpg")
     return 0
 
 
@@ -44,7 +45,11 @@ def _parser() -> Arguments:
     )
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
     parser.add_argument(
-        "images", metavar="IMAGES", type=Path, help="a folder of folders, one for each class, or a table with labels"
+        "images",
+        metavar="IMAGES",
+        nargs="?",
+        type=Path,
+        help="a folder of folders, one for each class, or a table with labels (default: a run's validation classes)",
     )
     parser.add_argument(
         "--far",
@@ -57,6 +62,9 @@ def _parser() -> Arguments:
     parser.add_argument(
         "-o", "--out", metavar="FILE", type=Path, help="write a calibrated copy there (default: into the model's file)"
     )
+    parser.add_argument(
+        "--allow", metavar="PACKAGE", action="append", default=[], help="import this package if the run's data need it"
+    )
     add_transform_option(parser)
     add_table_options(parser)
     return parser
@@ -64,7 +72,7 @@ def _parser() -> Arguments:
 
 def _show(calibrated: CalibratedModel) -> None:
     learned = calibrated.calibration
-    print(bold(f"{calibrated.images:,} images of {calibrated.classes:,} classes"))
+    print(bold(f"learned from {calibrated.images:,} images of {calibrated.classes:,} classes"))
     print(columns([("genuine pairs", f"{learned.genuine:,}"), ("impostors", f"{learned.impostors:,}")]))
     rows = [("false accepts", "threshold", "true accepts")]
     rows += [(f"{each.far:g}", f"{each.threshold:.4f}", f"{each.tar:.4f}") for each in learned.points]

@@ -38,6 +38,7 @@ TRY, WORK, COMPARE, LOOK = "try it", "train and use", "compare fairly", "look up
 COMMANDS = {
     "demo": Command(TRY, "see it work in two minutes: no data, no GPU needed", "likewise.cli.demo"),
     "doctor": Command(TRY, "what is installed, what is missing and how to get it", "likewise.cli.doctor", extra=None),
+    "init": Command(WORK, "write a commented configuration for a folder of pictures", "likewise.cli.init"),
     "train": Command(WORK, "train an embedding, chosen on validation classes, with a report", "likewise.cli.train"),
     "evaluate": Command(WORK, "measure a run's model; --test opens the sealed test set", "likewise.cli.evaluate"),
     "embed": Command(WORK, "turn a folder or table of images into vectors", "likewise.cli.embed"),

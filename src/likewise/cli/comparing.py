@@ -7,6 +7,7 @@ from pathlib import Path
 
 from likewise.app import compare as compare_methods
 from likewise.app import leaderboard as rank_methods
+from likewise.app import leaderboards_by_setting
 from likewise.cli.arguments import Arguments
 from likewise.cli.screen import bold, paragraph, width
 from likewise.protocols import Unfair
@@ -21,13 +22,28 @@ def leaderboard(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: nowhere must be the folder of a study or of a run, but it is neither
     """
     parser = _make_parser("leaderboard", "Rank methods by their means over seeds, unless that would be unfair.")
-    parser.add_argument("--by", metavar="COLUMN", nargs="+", default=["method"], help="what tells the lines apart")
+    parser.add_argument("--by", metavar="COLUMN", nargs="+", help="what tells the lines apart (method)")
     options = parser.parse_args(words)
+    alone = options.by is None and len(options.folders) == 1 and (options.folders[0] / "study.yaml").exists()
     try:
-        board = rank_methods(options.folders, metric=options.metric, by=options.by, allow_unfair=options.allow_unfair)
+        if alone:
+            return _print_settings(options.folders[0], options.metric, options.allow_unfair)
+        board = rank_methods(
+            options.folders, metric=options.metric, by=options.by or ["method"], allow_unfair=options.allow_unfair
+        )
     except Unfair as unfair:
         return _print_unfair(unfair)
     print(board.text(width()))
+    return 0
+
+
+def _print_settings(study: Path, metric: str | None, allow_unfair: bool) -> int:
+    """Print a table for each setting of a study."""
+    boards = leaderboards_by_setting(study, metric=metric, allow_unfair=allow_unfair)
+    for number, (name, board) in enumerate(boards.items()):
+        if len(boards) > 1:
+            print(bold(f"{chr(10) if number else ''}{name}"))
+        print(board.text(width()))
     return 0
 
 

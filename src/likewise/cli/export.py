@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,19 +26,21 @@ def run(words: Sequence[str]) -> int:
         "file that differs is not left there.",
     )
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
-    parser.add_argument("-o", "--out", metavar="FOLDER", type=Path, required=True, help="where to")
+    parser.add_argument(
+        "-o", "--out", metavar="PLACE", type=Path, required=True, help="a folder, or a file .onnx, .pt2"
+    )
     parser.add_argument(
         "--format",
         metavar="NAME",
         nargs="+",
         choices=EXPORT_FORMATS,
-        default=["onnx"],
         help="one or more: onnx (default), torch (a .pt2 for torch.export.load), hub (a folder with a model card)",
     )
     parser.add_argument(
-        "--with-preprocessing",
+        "--without-preprocessing",
         action="store_true",
-        help="the graph takes uint8 images (B, H, W, 3) of any one size, and resizes, crops and scales inside",
+        help="the graph takes float32 images (B, C, h, w) that are resized, cropped and scaled (default: uint8 images "
+        "(B, H, W, 3) of any one size)",
     )
     add_transform_option(parser)
     parser.add_argument("--title", metavar="TEXT", help="the title of the model card (default: the folder's name)")
@@ -46,12 +49,16 @@ def run(words: Sequence[str]) -> int:
         options.model,
         options.out,
         formats=options.format,
-        preprocessing=options.with_preprocessing,
+        preprocessing=not options.without_preprocessing,
         transform=options.transform,
         title=options.title,
     )
+    folder = options.out.parent if options.out.is_file() else options.out
     for each in exports:
-        print(options.out / each.files[0])
+        print(folder / each.files[0])
         print(f"  {each}")
-    print(f"what was compared: {options.out / 'export.json'}")
+    if options.out.is_dir():
+        print(f"what was compared: {options.out / 'export.json'}")
+    if any("embed.py" in each.files for each in exports):
+        print(f"next, without torch: {shlex.join(['python', str(options.out / 'embed.py'), 'a.jpg'])}")
     return 0

@@ -6,11 +6,12 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from jsonargparse import ArgumentParser
 
 from likewise.app import (
+    Machine,
     Pieces,
     UserError,
     add_group,
@@ -19,6 +20,7 @@ from likewise.app import (
     allowed_by,
     dump_configuration,
     flags_of,
+    guess_data,
     import_class,
     kind_of,
     needed,
@@ -31,6 +33,7 @@ from likewise.app import (
     this_machine,
     train,
 )
+from likewise.cli.app import NO_ROOM
 from likewise.cli.arguments import QUIET, QUIET_HELP
 from likewise.cli.helping import help_of
 from likewise.cli.screen import bold, columns
@@ -38,8 +41,14 @@ from likewise.train import Collapsed, NotFinite, Run
 
 PRINT = "--print-config"
 CHANGES = "--allow-changes"
-USAGE = "likewise train [--config FILE ...] [--OPTION VALUE ...]\n       likewise train --resume RUN [--allow-changes]"
+DEVICE = "--device"
+OnStart: TypeAlias = Callable[[Pieces, str], None]
+FEW_CLASSES = 3
+"""Validation classes that are too few to choose a model by."""
+USAGE = "likewise train [IMAGES] [--config FILE ...] [--OPTION VALUE ...]\n       likewise train --resume RUN [--allow-changes]"
 DESCRIPTION = f"""Train an embedding on a data set's training classes, choose it on validation classes, write a report.
+
+IMAGES is a folder with one folder for each class, or a table; --data names any other data set.
 
 Options can be given as flags, or under the same names in YAML files (--config); flags win over files, later files over
 earlier ones. {PRINT} shows the whole configuration, in the form that --config takes. A class of your own is
@@ -50,6 +59,7 @@ SWITCHES = {
     PRINT: "print the whole configuration, in the form that --config takes, and stop",
     "--allow": "a package, module or class of your own that files may name; may be given several times",
     "--resume": "continue the run in this folder",
+    DEVICE: "cpu or gpu (default: a GPU where there is one)",
     QUIET: QUIET_HELP,
     CHANGES: "with --resume: continue although the data or settings are not those of the run",
 }
@@ -64,10 +74,13 @@ def run(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.app.errors.UserError: there is no data set Glyps; did you mean Glyphs?
     """
-    if any(word == "--resume" or word.startswith("--resume=") for word in words):
-        return _resume(words)
+    if words and not words[0].startswith("-"):
+        words = _name_data(words[0], words[1:])
     if _print_help(words):
         return 0
+    device, words = _take_device(words)
+    if any(word == "--resume" or word.startswith("--resume=") for word in words):
+        return _resume(words, device)
     words = [word for word in words if word != PRINT] if (prints := PRINT in words) else words
     given, allow = read_request(words), allowed_by(words)
     if prints:
@@ -75,21 +88,50 @@ def run(words: Sequence[str]) -> int:
         return 0
     config = parse_request(given, allow)
     shrink = "sampler" not in given
-    return _watch(lambda on_start: train(config, shrink_batches=shrink, on_start=on_start, allow=allow), allow)
+    machine = this_machine(device)
+
+    def start(on_start: OnStart) -> Run:
+        return train(config, machine=machine, shrink_batches=shrink, on_start=on_start, allow=allow)
+
+    return _watch(start, machine, allow, words)
 
 
-def _resume(words: Sequence[str]) -> int:
+def _name_data(place: str, words: Sequence[str]) -> list[str]:
+    """The command line with the data set that a folder or table is, which is printed."""
+    if any(flag.key == "data" or flag.key.startswith("data.") for flag in flags_of(words)):
+        raise UserError(f"{place!r} must not be given together with --data, which names the images")
+    named = [word for key, value in guess_data(place).items() for word in (f"--{key}", value)]
+    print(f"data        {shlex.join(named)}")
+    return [*named, *words]
+
+
+def _take_device(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """What ``--device`` says, and the other words."""
+    words, device = [*words], None
+    for index, word in enumerate(words):
+        if word.partition("=")[0] == DEVICE:
+            end = index + 1 if "=" in word else index + 2
+            device = word.partition("=")[2] if "=" in word else " ".join(words[index + 1 : end])
+            return device, [*words[:index], *words[end:]]
+    return device, words
+
+
+def _resume(words: Sequence[str], device: str | None) -> int:
     """Continue a run; what it may import and whether it may differ is asked of the command line, never of the run."""
     changes = CHANGES in words
     words = [word for word in words if word != CHANGES]
     folder, allow = _folder_to_resume(words), allowed_by(words)
-    begun = open_run(folder)
+    begun, machine = open_run(folder), this_machine(device)
     if begun.finished:
         [*_, end] = begun.metrics("end")
         resume(folder, allow=allow)  # writes a report that is missing
         print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
         return 0
-    return _watch(lambda on_start: resume(folder, on_start=on_start, allow=allow, allow_changes=changes), allow)
+
+    def start(on_start: OnStart) -> Run:
+        return resume(folder, machine=machine, on_start=on_start, allow=allow, allow_changes=changes)
+
+    return _watch(start, machine, allow)
 
 
 def _print_help(words: Sequence[str]) -> bool:
@@ -135,14 +177,15 @@ def _folder_to_resume(words: Sequence[str]) -> Path:
     return Path(flags[0].value)
 
 
-def _watch(start: Callable[[Callable[[Pieces, str], None]], Run], allow: Sequence[str] = ()) -> int:
+def _watch(start: Callable[[OnStart], Run], machine: Machine, allow: Sequence[str], words: Sequence[str] = ()) -> int:
     """Run a training, print what it is and what came out, and say how to continue it when it stops."""
-    machine, folders = this_machine(), list[str]()
+    folders = list[str]()
 
     def announce(pieces: Pieces, folder: str) -> None:
         folders.append(folder)
         if machine.main:
             _announce(pieces, folder)
+            _warn_of_few_classes(pieces, words)
 
     try:
         finished = start(announce)
@@ -150,9 +193,12 @@ def _watch(start: Callable[[Callable[[Pieces, str], None]], Run], allow: Sequenc
         if not folders:
             raise
         if machine.main:
-            again = shlex.join(["likewise", "train", "--resume", folders[0], *allow_flags(allow)])
-            print(f"stopped; go on with: {again}", file=sys.stderr)
+            print(f"stopped; go on with: {_resume_command(folders[0], allow)}", file=sys.stderr)
         return 130
+    except OSError as error:
+        if error.errno not in NO_ROOM or not folders or not Path(folders[0], "run.yaml").exists():
+            raise
+        raise UserError(_describe_unwritten(error, folders[0], allow)) from error
     except (NotFinite, Collapsed) as end:
         if machine.main:
             print(f"stopped: {sentence(end)}", file=sys.stderr)
@@ -160,6 +206,17 @@ def _watch(start: Callable[[Callable[[Pieces, str], None]], Run], allow: Sequenc
     if machine.main:
         _conclude(finished)
     return 0
+
+
+def _resume_command(folder: str, allow: Sequence[str]) -> str:
+    return shlex.join(["likewise", "train", "--resume", folder, *allow_flags(allow)])
+
+
+def _describe_unwritten(error: OSError, folder: str, allow: Sequence[str]) -> str:
+    """What could not be written in the middle of a training, what stays, and how to go on."""
+    step = open_run(Path(folder)).checkpoint_step
+    stays = "there is no checkpoint yet" if step is None else f"the checkpoint of step {step:,} stays"
+    return f"{error.filename} cannot be written: {error.strerror}; {stays}. Make room, then: {_resume_command(folder, allow)}"
 
 
 def _announce(pieces: Pieces, folder: str) -> None:
@@ -175,6 +232,21 @@ def _announce(pieces: Pieces, folder: str) -> None:
         ("run", folder),
     ]
     print(columns(rows, indent=0), flush=True)
+
+
+def _warn_of_few_classes(pieces: Pieces, words: Sequence[str]) -> None:
+    """Say that a model should not be chosen on two or three classes, and how to use all of them."""
+    val = getattr(pieces.data.val, "images", None)
+    folded = any(word.partition("=")[0] == "--split.folds" for word in words)
+    if val is None or len(val.class_names) > FEW_CLASSES or not words or folded:
+        return
+    out = [index for index, word in enumerate(words) if word == "--out"]
+    kept = [word for index, word in enumerate(words) if index not in out and index - 1 not in out]
+    again = shlex.join(["likewise", "train", *kept, "--split.folds", "4", "--split.fold"])
+    print(
+        f"note: validation has {len(val.class_names)} classes, too few to choose by; for cross-validation over classes:\n"
+        f"  for fold in 0 1 2 3; do {again} $fold; done"
+    )
 
 
 def _conclude(finished: Run) -> None:
@@ -195,6 +267,17 @@ def _conclude(finished: Run) -> None:
     print(columns([(name, what) for name, what in _FILES if (finished.folder / name).exists()]))
     if finished.description["data"]["test"] is not None:
         print(f"the test set is sealed; likewise evaluate {finished.folder} --test opens it")
+    print(f"next: {_next_command(finished)}")
+
+
+def _next_command(finished: Run) -> str:
+    """Search the images, if they are in a folder; otherwise the lens of the loss."""
+    data = (finished.description.get("config") or {}).get("data") or {}
+    root = (data.get("init_args") or {}).get("root")
+    folder = str(finished.folder)
+    if root is None:
+        return shlex.join(["likewise", "calibrate", folder])
+    return shlex.join(["likewise", "index", folder, str(root), "-o", f"{Path(root).name}.index"])
 
 
 def _remark(line: dict[str, Any], best: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from likewise.app import verify
 from likewise.cli.arguments import Arguments
-from likewise.cli.image_options import add_transform_option
+from likewise.cli.image_options import MODEL_HELP, add_transform_option
 from likewise.cli.screen import bold, columns
 
 
@@ -20,11 +20,14 @@ def run(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, ...
     """
     parser = Arguments("verify", "Do two images show the same? Needs a model that `likewise calibrate` has calibrated.")
-    parser.add_argument("model", metavar="MODEL", help="a calibrated model (.safetensors), or a run's folder: its best")
+    parser.add_argument("model", metavar="MODEL", help=f"calibrated: {MODEL_HELP}")
     parser.add_argument("first", metavar="A", type=Path, help="an image")
     parser.add_argument("second", metavar="B", type=Path, help="another")
     parser.add_argument(
-        "--far", metavar="RATE", type=float, default=0.01, help="how often different things may pass as the same (0.01)"
+        "--far",
+        metavar="RATE",
+        type=float,
+        help="decide by how often different things may pass as the same, such as 0.01 (default: by what is more likely)",
     )
     parser.add_argument(
         "--prior", metavar="P", type=float, default=0.5, help="how likely they are the same before looking (0.5)"
@@ -39,15 +42,16 @@ def run(words: Sequence[str]) -> int:
         prior=options.prior,
         transform=options.transform,
     )
-    point = answer.point
-    print(bold("the same" if answer.same else "not the same"))
+    print(bold(str(answer)))
+    if answer.threshold is None:
+        return 0
+    where = f"{answer.threshold:.4f}: from here on the same is more likely than not"
+    if (point := answer.point) is not None:
+        where = f"{point.threshold:.4f}: {point.far:g} of different pairs reach it, and {point.tar:.2f} of equal ones"
     rows = [
         ("similarity", f"{answer.similarity:.4f}"),
-        (
-            "threshold",
-            f"{point.threshold:.4f}, which {point.far:g} of different pairs reach, and {point.tar:.2f} of equal",
-        ),
-        ("probability", f"{answer.probability:.4f} that they are, if {options.prior:g} of such pairs were"),
+        ("threshold", where),
+        ("probability", f"{answer.probability:.2f} that they are the same, if {options.prior:g} of all pairs were"),
     ]
     print(columns(rows))
     return 0

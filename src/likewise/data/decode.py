@@ -128,7 +128,8 @@ def decode(
     except MemoryError:
         raise
     except Exception as error:  # a decoder that meets garbage may raise nearly anything
-        raise BrokenImage(name, _sentence(error)) from error
+        reason = _sentence(error)
+        raise BrokenImage(name, "the file is cut off" if "truncated" in reason else reason) from error
 
 
 def _check_size(image: Image.Image, file: BinaryIO, name: str, pixels: int | None) -> None:

@@ -55,8 +55,15 @@ class ImageFolder(ImageFiles):
         found = {each: sorted(walk_images(os.path.join(root, each), endings)) for each in names}
         full = [each for each in names if found[each]]
         if not full:
+            flat = sum(entry.name.lower().endswith(endings) for entry in os.scandir(root) if entry.is_file())
+            reason = (
+                f": {flat:,} images lie directly in it; `likewise serve {os.fspath(root)}` needs no classes"
+                if flat
+                else ""
+            )
             raise FileNotFoundError(
-                f"root must have folders with images ({' '.join(endings)}), one for each class, but {os.fspath(root)} has none"
+                f"root must have folders with images ({' '.join(endings)}), one for each class, but {os.fspath(root)} has "
+                f"none{reason}"
             )
         empty = [each for each in names if not found[each]]
         if empty:

@@ -72,6 +72,8 @@ class Calibration:
         >>> learned = Calibration((Point(0.1, 0.5, 0.9),), (0.2, 0.8), (0.1, 0.9), 10, 100, None)
         >>> round(learned.probability(0.5), 3), learned.same(0.6, far=0.1)
         (0.5, True)
+        >>> round(learned.threshold(), 3), round(learned.threshold(prior=0.3), 3)
+        (0.5, 0.65)
         >>> Calibration.from_dict(learned.as_dict()) == learned
         True
     """
@@ -94,6 +96,24 @@ class Calibration:
             raise ValueError(f"prior must be between 0 and 1, but it is {prior!r}")
         even = float(np.interp(similarity, self.similarities, self.probabilities))
         return prior * even / (prior * even + (1.0 - prior) * (1.0 - even))
+
+    def threshold(self, *, prior: float = 0.5) -> float:
+        """The similarity from which on two images are more likely the same than not; infinity where none is.
+
+        Args:
+            prior: how likely that was before looking at them.
+        """
+        if self.probability(inf, prior=prior) < 0.5:
+            return inf
+        if self.probability(-inf, prior=prior) >= 0.5:
+            return -inf
+        odds = np.array([self.probability(each, prior=prior) for each in self.similarities])
+        after = int(np.argmax(odds >= 0.5))
+        low, high = self.similarities[after - 1], self.similarities[after]
+        for _ in range(60):  # the probability rises from low to high
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if self.probability(middle, prior=prior) >= 0.5 else (middle, high)
+        return high
 
     def point(self, far: float) -> Point:
         """The threshold for a false-accept rate, which must be one of those that were calibrated."""

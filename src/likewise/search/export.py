@@ -13,7 +13,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,14 @@ from likewise.search.embedding import EvalTransform, eval_transform
 from likewise.search.export_card import write_hub
 from likewise.search.export_onnx import onnx_runner, write_onnx
 from likewise.search.export_pixels import Pixels, WithPreprocessing
+from likewise.search.export_script import write_script
 from likewise.trunks import Card, Embedder, read_card
 
 EXPORT_FORMATS = ("onnx", "torch", "hub")
 """What a model can be exported to."""
+
+FILES = {"onnx": "model.onnx", "torch": "model.pt2"}
+"""Formats of one file, and its name in a folder."""
 
 TOLERANCE = 1e-4
 """How far an exported model's embeddings may be from torch's, for embeddings of length one."""
@@ -82,27 +86,28 @@ def export_model(
     model: str | Path,
     folder: str | Path,
     *,
-    formats: Sequence[str] = ("onnx",),
-    preprocessing: bool = False,
+    formats: Sequence[str] | None = None,
+    preprocessing: bool = True,
     transform: str | None = None,
     facts: Mapping[str, str] | None = None,
     title: str | None = None,
 ) -> list[ExportedModel]:
     """Write a model for other programs, and compare what was written with the model.
 
-    - ``"onnx"``: ``model.onnx``, for onnxruntime and everything else that reads ONNX;
+    - ``"onnx"``: ``model.onnx``, for onnxruntime and everything else that reads ONNX, and with preprocessing inside
+      ``embed.py``, a script that embeds images with it and needs neither torch nor this library;
     - ``"torch"``: ``model.pt2``, for ``torch.export.load`` on a machine that has only torch;
     - ``"hub"``: ``model.safetensors``, ``config.json``, ``preprocessor_config.json`` and a model card, ``README.md``.
 
-    Graphs take batches of any size.  Without preprocessing they take ``images`` ``(B, C, h, w)`` in float32, of the size
-    that our evaluation shows, scaled as the card says.  With it they take ``images`` ``(B, H, W, 3)`` in uint8, RGB and
+    Graphs take batches of any size.  With preprocessing they take ``images`` ``(B, H, W, 3)`` in uint8, RGB and
     upright, of any one size, and do inside what our evaluation does: cut to 3 : 1 at most, shrunk to the shorter side
-    of the data's cache, the middle of it resampled with an antialiased triangle, channels ordered, scaled.
+    of the data's cache, the middle of it resampled with an antialiased triangle, channels ordered, scaled.  Without it
+    they take ``images`` ``(B, C, h, w)`` in float32, of the size that our evaluation shows, scaled as the card says.
 
     Args:
         model: a ``.safetensors`` file that an `Embedder` wrote.
-        folder: where to; made if it is not there.
-        formats: one or more of `EXPORT_FORMATS`.
+        folder: where to; made if it is not there.  A name that ends in ``.onnx`` or ``.pt2`` is one file.
+        formats: one or more of `EXPORT_FORMATS`; by default ONNX, or what the file's name ends in.
         preprocessing: put it into the graphs.
         transform: the name of a transform; by default the one that the model's card implies.
         facts: more lines for the model card: what it was trained on, and how.
@@ -115,15 +120,20 @@ def export_model(
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     Embedder("convnet", 8).save(f"{folder}/glyphs.safetensors")
-        ...     [done] = export_model(f"{folder}/glyphs.safetensors", folder, formats=["torch"], transform="glyphs")
+        ...     [done] = export_model(f"{folder}/glyphs.safetensors", f"{folder}/model.pt2", transform="glyphs")
         >>> done.files, done.difference <= done.tolerance
         (('model.pt2',), True)
     """
+    file, folder = _split_target(Path(folder))
+    if formats is None:
+        formats = ["torch" if file is not None and file.suffix == ".pt2" else "onnx"]
     if isinstance(formats, str) or not formats:
         raise TypeError(f"formats must be one or more of {', '.join(EXPORT_FORMATS)} in a list, but it is {formats!r}")
     for each in formats:
         one_of("each of formats", each, EXPORT_FORMATS)
-    embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
+    if file is not None and [Path(FILES.get(each, "")).suffix for each in formats] != [file.suffix]:
+        raise ValueError(f"formats must be that of the file {file.name}, or folder a folder, but it is {list(formats)}")
+    embedder, card = Embedder.load(model), read_card(model)
     resolved = eval_transform(embedder, transform)
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.glob("*.part"):
@@ -139,9 +149,28 @@ def export_model(
             name = title or folder.resolve().name
             write_hub(folder, card, resolved, name=transform, facts=facts or {}, title=name)
         else:
-            done.append(_write_graph(graph, each, folder, card))
+            done.append(_write_graph(graph, each, file or folder / FILES[each], card))
+        if file is not None:
+            return done
+        if each == "onnx" and preprocessing:
+            done[-1] = _add_script(graph, folder, done[-1])
         _remember(folder, done[-1], resolved)
     return done
+
+
+def _split_target(target: Path) -> tuple[Path | None, Path]:
+    """The one file that is wanted, or ``None``, and the folder."""
+    if target.suffix not in (".onnx", ".pt2"):
+        return None, target
+    if target.is_dir():
+        raise IsADirectoryError(f"folder must be a new folder or a file, but {target} is a folder with a file's name")
+    return target, target.parent
+
+
+def _add_script(graph: _Graph, folder: Path, done: ExportedModel) -> ExportedModel:
+    images = graph.examples()[0]
+    script = write_script(folder, images[0].numpy(), graph(images)[0], done.tolerance)
+    return replace(done, files=(*done.files, script))
 
 
 def _is_running(process: int) -> bool:
@@ -158,7 +187,9 @@ def _is_running(process: int) -> bool:
 
 
 _HUB = ("model.safetensors", "config.json", "preprocessor_config.json", "README.md")
-PART = re.compile(rf"(model\.onnx|model\.pt2|export\.json|{'|'.join(map(re.escape, _HUB))})\.(\d+)-[0-9a-f]{{8}}\.part")
+PART = re.compile(
+    rf"(model\.onnx|model\.pt2|embed\.py|export\.json|{'|'.join(map(re.escape, _HUB))})\.(\d+)-[0-9a-f]{{8}}\.part"
+)
 """The name of a file that is not finished, see `likewise.files.atomic_write`, with the process that writes it."""
 
 
@@ -211,11 +242,10 @@ class _Graph:
         return embeddings
 
 
-def _write_graph(graph: _Graph, format: str, folder: Path, card: Card) -> ExportedModel:
+def _write_graph(graph: _Graph, format: str, file: Path, card: Card) -> ExportedModel:
     """Write to a temporary name, read, compare, and rename."""
     program = graph.program()
-    name = "model.onnx" if format == "onnx" else "model.pt2"
-    with atomic_write(folder / name) as part:
+    with atomic_write(file) as part:
         if format == "onnx":
             about = {"likewise": card.to_json(), "images": describe(graph.transform, inside=graph.inside)}
             write_onnx(program, part, about, open_sides=graph.open_sides)
@@ -223,7 +253,7 @@ def _write_graph(graph: _Graph, format: str, folder: Path, card: Card) -> Export
         else:
             _save_program(program, part, {"likewise": card.to_json()})
             runner = _torch_runner(part)
-        return _compared(lambda images: runner(images.numpy()), graph, format, (name,))
+        return _compared(lambda images: runner(images.numpy()), graph, format, (file.name,))
 
 
 def _copy(model: Path, folder: Path, graph: _Graph) -> ExportedModel:

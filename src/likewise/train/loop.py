@@ -28,7 +28,7 @@ from likewise.train.guards import Collapsed, NotFinite, keep, on, spread_of
 from likewise.train.lens import Lens, Looks
 from likewise.train.mining import Mining, step_batches
 from likewise.train.processes import from_all, make_accelerator, on_every_process, seed_everything, stop_requests
-from likewise.train.requirements import can_record, check_settings
+from likewise.train.requirements import can_record, check_settings, check_space
 from likewise.train.run import Run, plain
 from likewise.train.settings import OptimizerConfig, ScheduleConfig, TrainConfig
 from likewise.train.snapshot import Progress, Snapshot
@@ -109,8 +109,10 @@ def train(
     Mining(data, settings, accelerator)
     parts = (model, loss, data, groups, optimizer, schedule, settings)
     description = describe(*parts, seed, config, accelerator.device, lens, allowed)
-    if (run := _open_run(Path(folder), description, resume, accelerator)).finished:
+    if resume and (run := Run(folder)).finished:
         return run
+    check_space(Path(folder), model, loss, groups, settings)
+    run = _open_run(Path(folder), description, resume, accelerator)
     with run.lock() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
         training = _Training(*parts, accelerator, run, should_continue, lens, keep_start)
         seed_everything(seed + accelerator.process_index)

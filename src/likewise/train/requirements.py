@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 from accelerate import Accelerator
 from accelerate.tracking import get_available_trackers
+from torch import nn
 from torch.utils.data import DataLoader
 
 from likewise.data import BatchLoader
@@ -43,6 +47,20 @@ def check_settings(settings: TrainConfig, groups: list[Group], data: Data) -> No
         if not available:
             raise ValueError(f"trackers must be empty where none is installed, but it is {tracker!r}")
         one_of("each of trackers", tracker, available, "(which are installed)")
+
+
+def check_space(folder: Path, model: nn.Module, loss: object, groups: list[Group], settings: TrainConfig) -> None:
+    """Raise an error if the disk has no room for the models and a checkpoint, which is replaced by a second one."""
+    modules = [model, *([loss] if isinstance(loss, nn.Module) else []), *([model] if settings.ema is not None else [])]
+    sizes = [sum(each.nbytes for each in module.state_dict().values()) for module in modules]
+    checkpoint = sum(sizes) + 8 * sum(group.size for group in groups)  # two moments of each parameter in float32
+    written = sum(file.stat().st_size for file in folder.glob("*.safetensors"))  # of the run that is resumed
+    needed = 2 * sizes[0] + 2 * checkpoint - min(written, 2 * sizes[0] + checkpoint)
+    place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        words = f"models and checkpoints need {needed / 1e6:,.0f} MB, but {free / 1e6:,.0f} MB are free"
+        raise OSError(errno.ENOSPC, f"{words}: make room, or choose a folder on another disk", str(folder))
 
 
 def can_record(settings: TrainConfig, accelerator: Accelerator, data: Data) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import yaml
 
-from likewise.files import hold_lock, write_text
+from likewise.files import hold_lock, name_file, write_text
 from likewise.formula import one_of
 from likewise.sanitize import hide_secrets, read_yaml
 from likewise.schema import upgrade_description
@@ -260,7 +260,7 @@ class Run:
     def _append(self, name: str, line: Line, *, sync: bool = False) -> None:
         # what cannot be encoded, such as a file name of other bytes, becomes an escape of JSON's
         text = json.dumps(_finite(plain(line)), ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
-        with (self.folder / name).open("a+b") as file:
+        with name_file(self.folder / name), (self.folder / name).open("a+b") as file:
             if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
                 text = b"\n" + text  # half a line stays by itself
             file.write(text)
