@@ -51,3 +51,16 @@ def test_a_recipe_that_is_not_there_is_refused():
     for given, words in (("nowhere.yaml", "there is no file"), (3, "must be a YAML file"), ([], "must be a YAML file")):
         with pytest.raises(app.UserError, match=words):
             make_study({"base": {"config": given}, "methods": {"a": {}}})
+
+
+def test_a_recipe_is_looked_for_beside_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "st").mkdir()
+    (tmp_path / "glyphs").mkdir()  # a folder does not hide the recipe of that name
+    (tmp_path / "mine.yaml").write_text("model: {dim: 4}\n")
+    (tmp_path / "st" / "mine.yaml").write_text("model: {dim: 8}\n")
+    (tmp_path / "st" / "study.yaml").write_text(
+        "base: {config: [glyphs, mine.yaml]}\nmethods: {circle: {loss: CircleLoss}}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    [trial] = app.read_study("st").trials()
+    assert (trial.config["model"]["dim"], trial.config["transform"]) == (8, "glyphs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from likewise.cli import main
 from likewise.data import ImageTable, cached
 from likewise.metrics import reidentification
 from likewise.report import measure_part
+from likewise.train import Run
 from likewise.trunks import Embedder, build
 
 
@@ -53,6 +55,16 @@ def test_a_table_is_measured_as_re_identification(people: Path, capsys: pytest.C
     assert "R@k is rank k of re-identification" in said
     assert main([*words, "--test"]) == 2
     assert "--table must be given without --test" in capsys.readouterr().err
+    assert main(["evaluate", str(model), "--split", "test"]) == 2
+    assert "--split is for --table" in capsys.readouterr().err
+
+
+def test_a_table_is_no_way_around_the_seal(people: Path):
+    data = {"class_path": "likewise.data.ImageTable", "init_args": {"path": str(people / "people.csv")}}
+    run = Run.create(people / "run", {"config": {"data": data}})
+    shutil.copy(people / "model.safetensors", run.folder / "best.safetensors")
+    with pytest.raises(app.UserError, match=r"people.csv holds the sealed test part of .*run --test` opens it"):
+        app.evaluate_table(run.folder, people / "people.csv", columns={"label": "pid"})
 
 
 def test_cameras_stay_with_their_images(people: Path):

@@ -72,4 +72,8 @@ def test_what_it_refuses():
         SemiSupervisedSampler(LABELS, labeled=5)
     with pytest.raises(ValueError, match=r"clusters must be at most 60, the unlabeled images, but it is 61"):
         SemiSupervisedSampler(LABELS, labeled=0.5, clusters=61, **SIZES)
+    with pytest.raises(ValueError, match=r"labeled_classes must be at most 2, the classes, but it is 4"):
+        SemiSupervisedSampler(LABELS, classes=2, per_class=2, labeled_classes=4)
+    with pytest.raises(ValueError, match=r"classes must be"):
+        SemiSupervisedSampler(LABELS, labeled=0.0, clusters=3, classes=8, per_class=2)
     assert np.array_equal(SemiSupervisedSampler(LABELS, labeled=0.5, **SIZES).labels, LABELS.numpy())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from likewise.data import BatchLoader, HardBatchSampler, SemiSupervisedSampler, SmartMiningSampler
 from likewise.data.augment import Augment
@@ -15,6 +16,7 @@ from likewise.data.crops import CenterCrop, RandomResizedCrop
 from likewise.losses import ContrastiveLoss
 from likewise.testing import loop_over
 from likewise.train import Data, OptimizerConfig, Run, TrainConfig, embed, train
+from likewise.train.description import check_same
 from tests.train.small import Broken, Interrupted, assert_same_runs, fail, loader, small, terminate
 
 STEPS = 5
@@ -95,6 +97,17 @@ def test_what_it_refuses(tmp_path, photos):
         go(tmp_path / "a", Data(loader(photos)), mine_steps=3)
     with pytest.raises(ValueError, match="in_order must be given for a HardBatchSampler, which mines, but it is None"):
         go(tmp_path / "b", Data(mined(photos).train))
+    plain, images = TensorDataset(torch.rand(36, 3, 8, 8), photos.labels), in_order(photos)
+    hard = DataLoader(plain, batch_sampler=HardBatchSampler(photos.labels, classes=4, per_class=2, anchors=2))
+    with pytest.raises(ValueError, match="mine_every must be None for a loader whose state cannot be stored"):
+        go(tmp_path / "c", Data(hard, in_order=images), mine_every=2)
+    hidden = SemiSupervisedSampler(photos.labels, labeled=0.0, classes=4, per_class=2)
+    with pytest.raises(ValueError, match="must take its labels from the targets of a SemiSupervisedSampler"):
+        go(tmp_path / "d", Data(DataLoader(plain, batch_sampler=hidden)))
     with pytest.raises(ValueError, match="mine_steps must not be given together with mine_every"):
         TrainConfig(mine_steps=3, mine_every=2)
     assert not list(tmp_path.iterdir())
+
+
+def test_runs_from_before_recall_at_any_k_are_resumed():
+    check_same({"train": {"epochs": 20}}, {"train": {"epochs": 20, "ks": [1, 2, 4, 8]}})
