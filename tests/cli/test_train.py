@@ -209,7 +209,7 @@ def test_weights_in_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, c
         (["--model.trunk", "resnet19"], "the model: name must be one of 'convnet', "),
         (["--model.pool", "median"], "the model: pool must be one of 'avg', "),
         (["--loss", "NTXentLoss", "--loss.temperature", "0"], "the loss: NTXentLoss: temperature must be a number > 0"),
-        (["--train.metric", "R@3"], "the training: metric must be one of "),
+        (["--train.metric", "R@x"], "the training: metric must be one of "),
         (["--optimizer.lrs.proxis", "1"], "the training: lrs must name groups among "),
         (["--memory.size", "64", "--loss", "ProxyNCALoss"], "the loss: loss must be a pair loss that takes references"),
         (["--split.validation", "1.5"], "--split.validation: share must be between 0 and 1"),

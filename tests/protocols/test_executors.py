@@ -131,7 +131,7 @@ def test_when_the_time_is_over_trials_write_a_checkpoint_and_stay_missing(make: 
     executor = make(reporter(study))
 
     def seconds(running: object) -> None:
-        wait_until(lambda: executor.results(0.05) or all((tmp_path / f"wait.{each}.begun").exists() for each in (0, 1)))
+        wait_until(lambda: executor.results(0.05) or all((tmp_path / f"reported.{each}").exists() for each in (0, 1)))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -147,6 +147,7 @@ def leaves(tree: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
 IGNORED = (
     "config.schema",
     "config.loss.",
+    "config.language",
     "config.lens.",
     "config.out",
     "config.cache",

@@ -52,6 +52,7 @@ def _wait(trial: Trial, report: Callable[[int, float], bool], place: Path) -> Re
         for step in range(1000):
             time.sleep(0.05)
             report(step, 0.5)
+            (place / f"reported.{trial.labels['loss.margin']}").touch()
     except KeyboardInterrupt:
         (place / f"checkpoint.{trial.labels['loss.margin']}").touch()
         raise

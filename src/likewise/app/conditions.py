@@ -69,7 +69,7 @@ def _read(run: Description) -> Conditions:
         augmentation=_augmentation(run),
         crop_size=_crop_size(run),
         optimizer=_settings(run, "optimizer", ("name", "weight_decay"), _OPTIMIZER),
-        gradient_clipping=_find(train, "clip"),
+        gradient_clipping=_clipping(train),
         learning_rate=_learning_rate(run),
         learning_rate_multipliers=_multipliers(run),
         schedule=_settings(run, "schedule", ("name", "warmup"), _SCHEDULE),
@@ -267,7 +267,16 @@ def _composition(run: Description) -> Any:
     if not isinstance(sampler, Mapping):
         return NOT_RECORDED
     options = {key: value for key, value in (sampler.get("init_args") or {}).items() if key != "steps"}
+    train = _section(run, "train")
+    mining = {key: _find(train, key) for key in ("mine_every", "mine_steps")}
+    options |= {key: value for key, value in mining.items() if value not in (None, NOT_RECORDED)}
     return {"sampler": _class_name(sampler), **options}
+
+
+def _clipping(train: Any) -> Any:
+    """The norm to which gradients are clipped, and the value where there is one."""
+    norm, value = _find(train, "clip"), _find(train, "clip_value")
+    return norm if value in (None, NOT_RECORDED) else {"norm": norm, "value": value}
 
 
 def _budget(run: Description) -> Any:

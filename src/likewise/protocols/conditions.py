@@ -178,7 +178,7 @@ class Conditions:
     )
     # optimization
     optimizer: Recorded[Settings] = compared("optimizer", _OPTIMIZER)
-    gradient_clipping: Recorded[float | None] = compared("gradient clipping", _OPTIMIZER, is_derived=True)
+    gradient_clipping: Recorded[float | Settings | None] = compared("gradient clipping", _OPTIMIZER, is_derived=True)
     learning_rate: Recorded[float] = compared(
         "learning rate",
         "A rate that suits one method is another's handicap, unless it is searched for each (our own rule).",
