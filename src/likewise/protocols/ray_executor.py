@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
 import sys
 import time
@@ -181,6 +182,8 @@ def _execute(
     sys.path += [place for place in here["path"] if place not in sys.path]
     if os.path.isdir(here["folder"]):
         os.chdir(here["folder"])
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a cluster that was started in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # Ray cancels a task by an interrupt
     if not here["gpu"]:
         torch.set_num_threads(1)  # the numbers do not depend on the node
     trial, runner = Trial.from_dict(trial_dict), pickle.loads(run)
