@@ -32,7 +32,7 @@ def name_file(path: Path, part: Path | None = None) -> Iterator[None]:
         if error.errno is None or (error.filename is not None and error.filename not in (part, str(part))):
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
-    except Exception as error:  # safetensors has an exception of its own, and the system's number in its text
+    except Exception as error:  # safetensors raises its own class, with the number of the system's error in the text
         found = _SYSTEM_ERROR.search(str(error))
         if found is None:
             raise

@@ -77,6 +77,8 @@ def parts_of(
         Traceback (most recent call last):
         likewise.app.errors.UserError: .../run has no model model: it has none yet
     """
+    with making("--clusters"):
+        whole_number("clusterings", clusterings, 0)
     file = model_file(run, model)
     with making(f"the model {file}"):
         embedder = Embedder.load(file).to(machine.device)
@@ -173,8 +175,6 @@ def evaluate(
     config, file = evaluation_config_of(run, allow), model_file(run, model)
     opening = None if test is None else Opening(test)
     machine = this_machine() if machine is None else machine
-    with making("--clusters"):
-        whole_number("clusterings", clusterings, 0)
     parts = parts_of(run, config, machine, model=model, test=opening, ks=ks, clusterings=clusterings)
     if not parts:
         raise UserError(f"{run.folder} has no validation part to measure on; --test opens the test set")
@@ -217,8 +217,6 @@ def report(
     run = run if isinstance(run, Run) else open_run(Path(run))
     config = evaluation_config_of(run, allow)
     machine = this_machine() if machine is None else machine
-    with making("--clusters"):
-        whole_number("clusterings", clusterings, 0)
     parts = parts_of(run, config, machine, test=None, ks=ks, clusterings=clusterings)
     return write(run, parts, out)
 

@@ -12,6 +12,9 @@ from likewise.train import RECALLS, check_ks
 OF_ALL_RANKS = ("RP", "MAP@R", "MRR", "mAP")
 """What is measured besides recall at k."""
 
+RECALL = re.compile(r"R@([1-9]\d*)")
+"""The name of recall at k."""
+
 
 def recall_ks(config: Config) -> tuple[int, ...]:
     """The k of the recalls that a training with this configuration measures.
@@ -26,7 +29,7 @@ def recall_ks(config: Config) -> tuple[int, ...]:
     if ks is None:
         data = config.get("data") or {}
         ks = getattr(import_class(data["class_path"]), "recall_at", RECALLS) if "class_path" in data else RECALLS
-        chosen = re.fullmatch(r"R@([1-9]\d*)", str((config.get("train") or {}).get("metric")))
+        chosen = RECALL.fullmatch(str((config.get("train") or {}).get("metric")))
         ks = sorted({*ks, int(chosen[1])}) if chosen else ks
     with making("--train"):
         return check_ks(ks)
@@ -49,4 +52,4 @@ def is_metric(name: str) -> bool:
         >>> is_metric("R@1000"), is_metric("queries")
         (True, False)
     """
-    return name in OF_ALL_RANKS or re.fullmatch(r"R@[1-9]\d*", name) is not None
+    return name in OF_ALL_RANKS or RECALL.fullmatch(name) is not None

@@ -18,10 +18,14 @@ def list_recipes() -> dict[str, str]:
         'Printed characters ...'
     """
     found = {}
-    for file in sorted(FOLDER.rglob("*.yaml")):
+    for name, file in _files().items():
         with file.open(encoding="utf-8") as lines:
-            found[file.relative_to(FOLDER).with_suffix("").as_posix()] = next(lines, "").strip("# \n")
+            found[name] = next(lines, "").strip("# \n")
     return found
+
+
+def _files() -> dict[str, Path]:
+    return {file.relative_to(FOLDER).with_suffix("").as_posix(): file for file in sorted(FOLDER.rglob("*.yaml"))}
 
 
 def find_recipe(name: str | Path) -> Path:
@@ -36,7 +40,7 @@ def find_recipe(name: str | Path) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    recipes = list_recipes()
+    recipes = _files()
     if str(name) in recipes:
-        return FOLDER / f"{name}.yaml"
+        return recipes[str(name)]
     raise UserError(f"--config: there is no file or recipe {name}{nearest(str(name), recipes)}")

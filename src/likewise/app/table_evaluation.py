@@ -56,8 +56,8 @@ def evaluate_table(
 
     The table that a run was trained on is refused where that would show its sealed test part.
 
-    With a column ``role`` queries are searched for in the gallery; with a column ``camera`` a query does not meet images
-    of its class by its own camera, as in re-identification, and R@k is what that field calls rank k.
+    With a column ``role`` queries are searched for in the gallery; with a column ``camera`` images with the
+    class and the camera of a query are excluded, as in re-identification, and R@k is what that field calls rank k.
 
     Args:
         model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.

@@ -307,7 +307,7 @@ class SmartMiningSampler(MiningSampler):
             )
 
     def _search(self, units: Tensor) -> Array:
-        """Each image's nearest images of other classes, and the farthest of its own, ``(n, 2 k)``."""
+        """The nearest images of other classes and the farthest of the same class, for each image, ``(n, 2 k)``."""
         labels = torch.from_numpy(self.labels).to(units.device)
         count = min(self.neighbors, len(units) - 1)
         return np.concatenate([_nearest(units, labels, count), _farthest(units, labels, count)], axis=1)

@@ -16,9 +16,8 @@ from likewise.data.samplers import Labels, divisible, enough_classes
 class SemiSupervisedSampler(MiningSampler):
     """Some classes, as many images of each, where only a share of the labels is known.
 
-    A labeled image has its class.  An unlabeled one is a class of its own, of which a batch has ``per_class`` views: crops
-    drawn anew each time, so that two views of an image are positives of each other, and any loss on pairs is a
-    self-supervised one (`likewise.losses.NTXentLoss` is SimCLR, as with ``relation="views"``).  With ``clusters``,
+    A labeled image has its class.  An unlabeled image is a separate class, and a batch has ``per_class`` views of it:
+    random crops.  Two views of an image are positives of each other, so that any loss on pairs is self-supervised (`likewise.losses.NTXentLoss` is SimCLR, as with ``relation="views"``).  With ``clusters``,
     unlabeled images are clustered by k-means on their embeddings whenever the trainer mines (``mine_every``), and a
     cluster is a class (Caron et al. 2018): pseudo-labels.
 
@@ -28,7 +27,7 @@ class SemiSupervisedSampler(MiningSampler):
     Args:
         labels: one for each image; those of unlabeled images are not used.
         labeled: the share of the images whose labels are known, drawn at random: 0 for none, 1 for all.
-        clusters: pseudo-classes of the unlabeled images; ``None``: each is a class of its own.
+        clusters: the number of pseudo-classes of the unlabeled images; ``None``: each image is a separate class.
         classes: how many different classes make a batch.
         per_class: how many images or views of each.
         labeled_classes: how many of the classes of a batch are labeled ones, where there are others; by default half.

@@ -29,10 +29,10 @@ def reidentification(
 ) -> dict[str, Any]:
     r"""The mAP and the cumulative matching characteristic, as papers on re-identification report them.
 
-    A query never meets a reference of its own identity *and* its own camera (Zheng et al. 2015, Market-1501): what the
+    References with the identity *and* the camera of a query are excluded (Zheng et al. 2015, Market-1501): what the
     same camera saw a moment later is no match, and no mistake.  References of other identities that its camera took
     stay.  ``Rank-k`` is whether a match is among the first k, $[r_1 \le k]$; mAP is the mean over queries of
-    $\frac1R \sum_i i / r_i$ over all ranks.  Queries without a match by another camera are in no mean.
+    $\frac1R \sum_i i / r_i$ over all ranks.  Queries without a match by another camera are left out of all means.
 
     Images that count neither as a match nor as a mistake, such as those with the label −1 in Market-1501, must be left
     out of the references; distractors of no query's identity stay in.

@@ -29,8 +29,8 @@ class Part:
         image: gives the image of a row; called for those that are shown.
         is_query: for data with queries and gallery, which rows are queries, ``(n,)`` booleans: neighbors are searched
             among the others only.  Without it every row is a query and is searched among all others.
-        cameras: for re-identification, which camera took each image, ``(n,)`` integers: a query does not meet images of its
-            class by its camera.
+        cameras: for re-identification, which camera took each image, ``(n,)`` integers: images with the class
+            and the camera of a query are excluded.
         ks: the k of the recalls.
         clusterings: runs of k-means, for NMI, AMI and F1; 0 for none of them.
 
