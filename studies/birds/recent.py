@@ -4,7 +4,8 @@
     python -m studies.birds.travel search PACK --birds ZIP --out O  there, for --minutes: searches, final trainings
     python -m studies.birds.recent report PACK --at-once N          here: writes results/recent.json, for plot_verdict.py
 
-O/study.db is all that comes back; as PACK/study.db it is where the next journey begins.
+O/study.db is all that comes back; as PACK/study.db it is where the next journey begins.  Methods that results/recent.json
+has are neither packed nor trained again: a report adds to it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import make_parser, write
+from benchmarks.harness import make_parser, read, write
 from likewise.protocols.packing import PACK_FILE
 from likewise.protocols.pairs import compare
 from likewise.protocols.space import Range
@@ -25,7 +26,7 @@ from studies.birds.claims import METRIC, together
 from studies.birds.record import PLACES, part_of, row_of
 from studies.birds.search import Method
 from studies.birds.travel import SEARCHES, pack_weights
-from studies.birds.verdict import DIMS, rows_of, settled, table
+from studies.birds.verdict import DIMS, settled, table
 
 RESULTS = Path(__file__).parent / "results" / "recent.json"
 NAME = "birds-recent"
@@ -71,8 +72,8 @@ METHODS: dict[str, Method] = {
     "NT-Xent, hardness": Method("HardnessWeightedNTXentLoss"),
     "Centroid triplet": Method("CentroidTripletLoss"),
     "P2SGrad": Method("P2SGradLoss", learns=True),
-    "Dynamic soft margin": Method("DynamicSoftMarginLoss"),
     "Large-margin softmax": Method("LargeMarginSoftmaxLoss", learns=True),
+    "Dynamic soft margin": Method("DynamicSoftMarginLoss"),
 }
 """Most important first: a journey ends when its time is over."""
 
@@ -85,9 +86,11 @@ def searches() -> dict[str, search.Search]:
 def pack(folder: Path) -> None:
     """The weights, every setting of every search, and the configurations that final trainings start from."""
     pack_weights(folder)
-    found = searches()
+    done = {row["method"] for row in (read(RESULTS) or {"rows": []})["rows"]}
     planned = {}
-    for name, each in found.items():
+    for name, each in searches().items():
+        if name in done:
+            continue
         trials = search.plan(each, Study(folder / STUDY_DATABASE))
         planned[name] = {"config": each.config, "trials": [trial.to_dict() for trial in trials]}
     (folder / STUDY_DATABASE).unlink()  # travel.py adds one method after another
@@ -98,21 +101,36 @@ def pack(folder: Path) -> None:
     print(f"{count} trials of {len(planned)} searches; {size:.1f} MiB in {folder}")
 
 
-def report(study: Study, verdict: Mapping[str, Any], at_once: int) -> dict[str, Any]:
-    """Searches and final trainings of the methods that are complete, each compared with the contrastive loss."""
-    of_search = search.report(searches(), study, at_once)
-    complete = settled(study)
-    rows = [row_of(each, {}, at_once) for each in complete if each.trial.stage == "final"]
-    known = {row["method"] for row in rows}
-    of_search["rows"] = [row for row in of_search["rows"] if row["method"] in known]
+def report(study: Study, verdict: Mapping[str, Any], known: Mapping[str, Any], at_once: int) -> dict[str, Any]:
+    """Searches and final trainings of the methods that are complete, each compared with the contrastive loss.
+
+    Args:
+        study: the table that came back.
+        verdict: the results of the other methods.
+        known: what this report said before; its methods stay.
+        at_once: how many trainings of the table shared the GPU.
+    """
+    complete = [each for each in settled(study) if each.trial.stage == "final"]
+    new = [row_of(each, {}, at_once) for each in complete]
+    trained = {row["method"] for row in new}
+    rows = [row for row in known["rows"] if row["method"] not in trained] + new
+    methods = {row["method"] for row in rows}
     return {
-        "search": of_search,
-        "table": table(rows_of(complete, part="verdict"), ("method", "dim")),
-        "ranking": [name for name in METHODS if name in RANKING and name in known],
-        "against": against(rows, verdict, known),
-        "waiting": study.counts()["missing"],
+        "search": add_searches(known["search"], search.report(searches(), study, at_once), trained),
+        "table": table(part_of(rows, "verdict"), ("method", "dim")),
+        "ranking": [name for name in METHODS if name in RANKING and name in methods],
+        "against": against(rows, verdict, methods),
+        "waiting": len(METHODS) - len(methods),
         "rows": rows,
     }
+
+
+def add_searches(known: Mapping[str, Any], new: Mapping[str, Any], trained: set[str]) -> dict[str, Any]:
+    """Two reports of searches as one: the rows of both, and what both took."""
+    rows = [row for row in known["rows"] if row["method"] not in trained]
+    rows += [row for row in new["rows"] if row["method"] in trained]
+    counts = ("seconds", "trials", "stopped early", "collapsed")
+    return {**known, **{name: known[name] + new[name] for name in counts}, "rows": rows}
 
 
 def against(rows: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any], methods: set[str]) -> list[dict[str, Any]]:
@@ -142,8 +160,8 @@ def main() -> None:
     if given.what == "pack":
         pack(given.folder)
     else:
-        verdict = json.loads(RESULTS.with_name("verdict.json").read_text())
-        write(report(Study(given.folder / STUDY_DATABASE), verdict, given.at_once), given.out)
+        verdict, known = (json.loads(path.read_text()) for path in (RESULTS.with_name("verdict.json"), RESULTS))
+        write(report(Study(given.folder / STUDY_DATABASE), verdict, known, given.at_once), given.out)
 
 
 if __name__ == "__main__":

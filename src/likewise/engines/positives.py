@@ -57,6 +57,12 @@ from likewise.formula import (
 TRIPLETS_AT_ONCE = {"cpu": 2**20, "cuda": 2**25}
 """The number of triplets that are computed at once, by kind of device."""
 
+ENUMERATE_UP_TO = {"cpu": 0, "cuda": 2**22}
+"""The number of triplets, positives × references, up to which all are computed however many positives there are.
+
+On a GPU sorted rows are many launches, and so few triplets are a handful.
+"""
+
 COUNT_FROM = 2**25
 """The number of triplets, anchors × references², from which reading the number of positives from a device pays.
 
@@ -230,7 +236,8 @@ def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]
     """
     S, (m, n) = pairs.known[s], pairs.positive.shape
     index = find_candidates(pairs.positive, large=m * n * n > COUNT_FROM)
-    sums = sum_matched(folds, pairs, index) if index.shape[1] >= MANY else {}
+    few = index.numel() * n <= ENUMERATE_UP_TO.get(S.device.type, ENUMERATE_UP_TO["cuda"])
+    sums = sum_matched(folds, pairs, index) if index.shape[1] >= MANY and not few else {}
 
     def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
         return _start_positives(S, some, index, folds, pairs, dict(zip(sums, chunks, strict=True)))

@@ -355,9 +355,11 @@ def _carry(sums: Tensor, points: Tensor, *, backward: bool = False) -> Tensor:
 
 
 def _combine(coefficients: Sequence[float], powers: Tensor) -> Tensor:
-    """The polynomial of sums of powers."""
-    chosen = torch.tensor(coefficients[: len(powers)], dtype=powers.dtype, device=powers.device)
-    return torch.einsum("k,kmp->mp", chosen, powers)
+    """The polynomial of sums of powers; the coefficients stay on the host, so that a CUDA graph can capture it."""
+    value = coefficients[0] * powers[0]
+    for coefficient, power in zip(coefficients[1 : len(powers)], powers[1:], strict=True):
+        value.add_(power, alpha=coefficient)
+    return value
 
 
 def _degrees(powers: Tensor) -> Tensor:

@@ -237,6 +237,7 @@ def _start_process(number: int, log: Path | None) -> subprocess.Popen[bytes]:
     environment = dict(os.environ)
     if torch.cuda.is_available():
         environment["CUDA_VISIBLE_DEVICES"] = device_of(number)
+        environment.setdefault("OMP_NUM_THREADS", "1")  # threads of several workers that wait for each other spin
     else:
         environment["OMP_NUM_THREADS"] = "1"
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
