@@ -40,7 +40,7 @@ def words(recent: Row, verdict: Row) -> str:
         f"{'All' if len(family) == len(found) else len(family)} of them are a smooth version of the metric itself{planned}. "
         f"Against the contrastive loss they are, paired by seed and after Holm's correction for {len(recent['against'])} losses, {listed}. The best of them on validation classes, {leader}, "
         f"reaches MAP@R {percent(found[leader]['MAP@R'])} and R@1 {percent(found[leader]['R@1'])} on the test classes. {duel}. "
-        f"**On these birds, in batches of 128, optimizing the metric {pays[duel.verdict]}** beside the best of the "
+        f"**On these birds, in batches of 128, optimizing the metric {pays[duel.verdict]}**, compared with the best of the "
         f"{len({row['method'] for row in verdict['table']})} older methods."
     )
 

@@ -43,10 +43,14 @@ NOT_CAPTURED = {
     "DynamicSoftMarginLoss",
     "ElasticArcFaceLoss",
     "ElasticCosFaceLoss",
+    "CSLLoss",  # these read numbers per pair
+    "HAPLoss",
+    "HAPPIERLoss",
+    "NDCGLoss",
 }
-"""A loss that is given a function, which may be another one tomorrow."""
+"""Losses that a graph does not serve; `WeightedPairLoss` calls a function of the user."""
 
-READS_COUNTS = ("TripletLoss-soft", "SmoothAP", "SupAP", "ROADMAP", "RecallAtK", "PNP", "NDCG", "HAP")
+READS_COUNTS = ("TripletLoss-soft", "SmoothAP", "SupAP", "ROADMAP", "RecallAtK", "PNP")
 """Losses, by the beginning of their names, that read the number of positives from the device in batches of 512 and more."""
 
 NOISE = 2.0

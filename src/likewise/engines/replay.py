@@ -81,6 +81,9 @@ def _constant(value: Any) -> Hashable:
     constant: Hashable = NotImplemented
     if value is None or isinstance(value, int | float | str):
         constant = value
+    elif type(value) is tuple:
+        entries = tuple([_constant(each) for each in value])
+        constant = NotImplemented if NotImplemented in entries else entries
     elif _is_frozen(value):  # a similarity, a miner
         own = [(name, _constant(each)) for name, each in vars(value).items()]
         if all(each is not NotImplemented for _, each in own):
