@@ -2,7 +2,8 @@
 
     python -m studies.birds.travel pack PACK --birds ZIP    here: what that machine lacks, in one folder (55 MB)
     python -m studies.birds.travel work PACK STUDY          there: plan, train, join, report, for --seconds
-    python -m studies.birds.travel search PACK --birds ZIP  there, with a pack of recent.py: searches, final trainings
+    python -m studies.birds.travel search PACK --birds ZIP  there, with a pack of recent.py or studies/networks: searches,
+                                                            final trainings
 
 The repository and PACK travel; results/verdict.json comes back, and the next journey, to whatever machine, goes on
 where it ends.  STUDY is a folder on that machine; while it is there, so are its runs.
@@ -138,7 +139,7 @@ def search(folder: Path, birds: Path, minutes: float, at_once: int, out: Path, r
     table = Study(folder / STUDY_DATABASE)
     planned = json.loads((folder / SEARCHES).read_text())
     places = unpack_birds(birds, folder.absolute().with_name(f"{folder.name}-birds"))
-    places |= {"model.weights": str(folder.absolute() / WEIGHTS)}
+    places |= {"model.weights": str(next(folder.absolute().glob("*.safetensors")))}
     places |= {"cache": str(folder.absolute().with_name(f"{folder.name}-cache"))}
     copied = time.monotonic()
 
@@ -168,7 +169,7 @@ def search(folder: Path, birds: Path, minutes: float, at_once: int, out: Path, r
 
 
 def plan_next(table: Study, planned: Mapping[str, Any], room: int) -> None:
-    """Add trials, method by method, until at least ``room`` are missing."""
+    """Add trials, method by method, until at least ``room`` are missing; final ones in the pack's sizes, or in all."""
     for name, one in planned.items():
         trials = [Trial.from_dict(each) for each in one["trials"]]
         table.add(trials)
@@ -180,7 +181,7 @@ def plan_next(table: Study, planned: Mapping[str, Any], room: int) -> None:
                 best = max(done, key=lambda each: each.val["MAP@R"])
                 finals = [
                     final(Configured(name, one["config"]), best.trial.labels, seed, "verdict", dim)
-                    for dim in DIMS
+                    for dim in one.get("dims", DIMS)
                     for seed in range(SEEDS)
                 ]
                 table.add(finals)

@@ -255,8 +255,9 @@ def test_the_whole_table(name: str):
     assert trunk.name == name
     assert isinstance(trunk.preprocessing, Preprocessing)
     assert len(trunk.preprocessing.mean) == trunk.in_channels
-    for published in TRUNKS[name].published.values():
-        assert published.preprocessing == trunk.preprocessing
+    for label, published in TRUNKS[name].published.items():
+        if label == "imagenet":
+            assert published.preprocessing == trunk.preprocessing
         assert len(published.source.sha256) == 64
     assert TRUNKS[name].paper
     images = torch.randn(2, trunk.in_channels, 64, 64)

@@ -95,6 +95,7 @@ def resolve_model(model: str | Path, transform: str | None = None) -> ModelSourc
         return _read_source(model_file(open_run(place), None) if place.is_dir() else place, transform)
     name = str(model)
     published = [each for each, entry in TRUNKS.items() if entry.published]
+    published += [f"{each}:{weights}" for each in published for weights in TRUNKS[each].published]
     if name in published or name.startswith(("timm:", "transformers:")):
         return ModelSource(name, transform)
     kinds = "give a file that ends in .safetensors, the folder of a run, or the name of a published network"

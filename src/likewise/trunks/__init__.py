@@ -18,10 +18,11 @@ from likewise.trunks.pooling import POOLS, AveragePlusMaxPool, AveragePool, Gene
 from likewise.trunks.preprocessing import IMAGENET, Preprocessing
 from likewise.trunks.registry import TRUNKS, Entry, build, classifier, rebuild
 from likewise.trunks.resnet import ResNet, resnet18, resnet50, resnet101
+from likewise.trunks.sources import FromFile, FromNpm, FromPackage, FromUrl
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.vectors import Perceptron, linear, mlp
 from likewise.trunks.vit import VisionTransformer, vit_base, vit_small, vit_tiny
-from likewise.trunks.weights import FromFile, FromPackage, FromUrl, Weights, load_state, read_state
+from likewise.trunks.weights import Weights, load_state, read_state
 
 __all__ = [
     "HEADS",
@@ -38,6 +39,7 @@ __all__ = [
     "Embedder",
     "Entry",
     "FromFile",
+    "FromNpm",
     "FromPackage",
     "FromUrl",
     "GeneralizedMeanPool",

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from likewise.trunks.folding import normed
 from likewise.trunks.preprocessing import Preprocessing
+from likewise.trunks.sources import FromUrl
 from likewise.trunks.trunk import Trunk
-from likewise.trunks.weights import FromUrl, Weights, WeightsLike, with_weights
+from likewise.trunks.weights import Weights, WeightsLike, with_weights
 
 # the weights came from Caffe, which reads images as bytes and blue first
 PREPROCESSING = Preprocessing(mean=(104.0, 117.0, 128.0), std=(1.0, 1.0, 1.0), white=255.0, order="BGR", size=224)

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from likewise.trunks.folding import normed
 from likewise.trunks.preprocessing import Preprocessing
+from likewise.trunks.sources import FromPackage
 from likewise.trunks.trunk import Trunk
-from likewise.trunks.weights import FromPackage, Weights, WeightsLike, with_weights
+from likewise.trunks.weights import Weights, WeightsLike, with_weights
 
 # repeats, kernel, stride, expansion, width of each stage of Lite0
 STAGES = (

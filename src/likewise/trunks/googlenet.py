@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from likewise.trunks.folding import normed
 from likewise.trunks.preprocessing import Preprocessing
+from likewise.trunks.sources import FromUrl
 from likewise.trunks.trunk import Trunk
-from likewise.trunks.weights import FromUrl, Weights, WeightsLike, with_weights
+from likewise.trunks.weights import Weights, WeightsLike, with_weights
 
 # torchvision normalizes with ImageNet's mean and deviation and its network (`transform_input`) undoes that again, to
 # pixels from -1 to 1: what the weights, brought over from TensorFlow, were trained on.  One step is enough.

@@ -121,7 +121,10 @@ def rebuild(recipe: Mapping[str, Any]) -> Trunk:
         return ADAPTERS[package](model, pretrained=False, in_channels=in_channels, config=recipe.get("config"))
     if "in_features" in recipe:
         return TRUNKS[name].make(in_features=recipe["in_features"])  # type: ignore[call-arg]
-    return build(name, in_channels=in_channels)
+    trunk = build(name, in_channels=in_channels)
+    if "variant" in recipe:
+        trunk.use_variant(recipe["variant"])
+    return trunk
 
 
 def classifier(name: str, weights: str | Weights = "imagenet") -> nn.Linear:
@@ -143,7 +146,7 @@ def classifier(name: str, weights: str | Weights = "imagenet") -> nn.Linear:
     """
     entry = _entry(name)
     trunk = entry.make()
-    state = read_state(choose(trunk, weights, entry.published).source.locate())
+    state = trunk.convert(read_state(choose(trunk, weights, entry.published).source.locate()))
     found = {}
     for key in ("weight", "bias"):
         if f"{trunk.classifier}.{key}" not in state:

