@@ -322,6 +322,11 @@ def make_transform(config: Config, model: Embedder) -> Transform:
     if config["transform"] is None:  # a run.yaml that was cut
         raise UserError(f"transform must be one of {', '.join(TRANSFORMS)}, but the configuration has none")
     transform = TRANSFORMS[config["transform"]]
+    if config.get("scales"):  # runs of before have none
+        if model.freeze:
+            raise UserError("--scales must not be given with --model.freeze, whose features are of one scale")
+        with making("--scales"):
+            transform = transform.at_scales(config["scales"])
     if model.preprocessing is None:
         return transform
     return transform.using(model.preprocessing, channels_last=bool(config["train"]["channels_last"]))
