@@ -145,7 +145,8 @@ SETTINGS: Mapping[str, Setting] = {
         f"crops, augmentation and scaling of images: {', '.join(TRANSFORMS)} (cub128; glyphs for Glyphs)",
     ),
     "scales": Setting(
-        list[float] | None, "show each training image at one of several scales, such as '[1.0, 1.25, 1.5]'; 1.5 enlarges"
+        list[float] | None,
+        "show each training image at one of several scales, such as '[1.0, 1.25, 1.5]'; 1.5 enlarges",
     ),
     "model": Setting(Model),
     "loss": Setting(

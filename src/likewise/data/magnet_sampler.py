@@ -113,7 +113,7 @@ class MagnetSampler(MiningSampler):
         for label in np.unique(self.labels):
             rows = torch.from_numpy(np.flatnonzero(self.labels == label)).to(units.device)
             found = kmeans(units[rows], min(self.per_class, len(rows)), seed=self.seed, iterations=20).assignments
-            names, numbers = found.unique(return_inverse=True)
+            names, numbers = torch.unique(found, return_inverse=True)
             clusters[rows] = numbers.to(clusters.device) + len(owners)
             owners += [int(label)] * len(names)
         return clusters, torch.tensor(owners, device=units.device)
@@ -136,7 +136,7 @@ def _magnet_losses(units: Tensor, means: Tensor, clusters: Tensor, owners: Tenso
     near = (units - means[clusters]).square().sum(dim=1)
     steepness = 0.5 / (near.sum() / max(len(units) - 1, 1)).clamp_min(1e-6)
     losses = []
-    for rows in torch.arange(len(units), device=units.device).split(max(1, (1 << 24) // len(means))):
+    for rows in torch.split(torch.arange(len(units), device=units.device), max(1, (1 << 24) // len(means))):
         logits = -steepness * torch.cdist(units[rows], means).square()
         logits = logits.masked_fill(owners[clusters[rows], None] == owners, -torch.inf)
         losses.append(torch.relu(alpha + steepness * near[rows] + logits.logsumexp(dim=1)))

@@ -83,7 +83,8 @@ class Cascade(nn.Module):
             views = label_views(relation, embeddings, labels, references, reference_labels, current_group())
             embeddings, labels, references, reference_labels = views
         masks: Masks | None = None
-        total, start = None, 0
+        total: Tensor | None = None
+        start = 0
         for dim, share in zip(self.dims, (*self.shares, None), strict=True):
             slices = (
                 embeddings[:, start : start + dim],

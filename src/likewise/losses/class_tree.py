@@ -47,7 +47,7 @@ def build_tree(embeddings: Tensor, labels: Tensor, num_classes: int, levels: int
 
     The distance of two classes is the mean squared distance of their unit vectors, and $d_0$ is the mean over classes of that
     within a class.  Classes merge on level l if a chain of distances below $d_l=d_0+l\,(4-d_0)/L$ connects them, and all do on
-    level L.  Ge et al. 2018, Eq. 2 to 4, who do not say how distances to a merged node are measured; here the nearest
+    level L.  Ge et al. 2018, who do not say how distances to a merged node are measured; here the nearest
     members count.  A class with fewer than two samples has the spread $d_0$.
 
     Args:
@@ -111,7 +111,7 @@ class HierarchicalTripletLoss(PairLoss):
     $$\bigl[d^2_{ap}-d^2_{an}+\beta+d_{H(y_a,y_n)}-s_{y_a}\bigr]_+$$
 
     mean over all triplets.  H is the level of the tree of classes on which the classes of the anchor and the negative merge,
-    $d_l$ the threshold of a level and $s_y$ the mean squared distance within a class.  Ge et al. 2018, Eq. 5 and 6: their factor
+    $d_l$ the threshold of a level and $s_y$ the mean squared distance within a class.  Ge et al. 2018: their factor
     of one half is left out; distances are squared, as those of the tree are.
 
     `update` builds the tree from the embeddings of the training set; `likewise.train.train` calls it before each epoch, or as

@@ -34,7 +34,7 @@ class MagnetLoss(PairLoss):
     \sigma^2=\frac1{B-1}\sum_i\lVert e_i-\mu_i\rVert^2$$
 
     per sample.  $\mu_c$ is the mean of the samples of cluster c in the batch, $\mu_i$ that of the sample's own cluster and
-    $y$ a class; other clusters of the own class do not count.  Rippel et al. 2016, Eq. 4 to 6, with $\sigma^2\ge10^{-6}$.
+    $y$ a class; other clusters of the own class do not count.  Rippel et al. 2016, Eq. 4 with the statistics of the batch, and $\sigma^2\ge10^{-6}$.
     The gradient flows through the means and the variance.  Embeddings are unit vectors, as everywhere in the library;
     ``SquaredEuclidean(normalize=False)`` is the paper's choice.
 

@@ -41,7 +41,7 @@ class PDDMLoss(PairLoss):
     $$[\alpha+S_{ik}-S_{ij}]_++[\alpha+S_{jl}-S_{ij}]_+
     +\lambda\bigl([\beta+d_{ij}-d_{ik}]_++[\beta+d_{ij}-d_{jl}]_+\bigr)$$
 
-    with $d$ the Euclidean distance of the unit vectors.  Huang et al. 2016; the weight decay of their Eq. 5 is left to the
+    with $d$ the Euclidean distance of the unit vectors.  Huang et al. 2016; their weight decay is left to the
     optimizer.  Each of the two headers i and j is a unit, so ``reduction="sum"`` is the loss of the paper.
 
     Args:
@@ -141,7 +141,7 @@ class PDDMLoss(PairLoss):
                 self.score_pairs(
                     some[:, None].expand(-1, n, -1).reshape(-1, dim), right.expand(len(some), n, dim).reshape(-1, dim)
                 ).view(len(some), n)
-                for some in left.split(number)
+                for some in torch.split(left, number)
             ]
         )
         exists = positive.any(dim=1) & negative.any(dim=1)
