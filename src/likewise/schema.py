@@ -72,6 +72,7 @@ ADDED: Mapping[str, Mapping[str, Any]] = {"NormalizedSoftmaxLoss": {"normalize_e
 IMPLIED: Mapping[str, Mapping[str, Any] | None] = {
     "model": {"freeze": None},
     "language": None,
+    "scales": None,
     "train": {"ks": None, "mine_every": None, "mine_steps": None, "clip_value": None},
 }
 """Settings that joined schema 2 later, with the values that a description without them implies; keys of trials leave

@@ -16,7 +16,7 @@ from PIL import Image
 from likewise.data.augment import PLAIN, Augment, Draw, Normalize
 from likewise.data.color import CHANGES, ColorJitter
 from likewise.data.crops import CenterCrop, RandomResizedCrop
-from likewise.data.resample import PackedImages, resample_batch
+from likewise.data.resample import FRACTION, PackedImages, resample_batch
 from likewise.data.transforms import (
     CUB128,
     CUB176,
@@ -106,6 +106,30 @@ def test_chance_comes_from_the_generator_alone():
     torch.rand(3)
     assert torch.equal(first, augment(images, seeded(7)))
     assert not torch.equal(first, augment(images, seeded(8)))
+
+
+def test_images_at_several_scales():
+    """Boxes keep their centers and are divided by one of the scales; everything else is drawn as without scales."""
+    sizes = torch.tensor([[60, 80]]).expand(900, 2)
+    plain = Augment(16, RandomResizedCrop(), flip=0.5, jitter=ColorJitter(0.3, 0.3, 0.3, 0.1))
+    several = replace(plain, scales=(1.0, 1.25, 0.5))
+    numbers = several.draw_numbers(900, seeded())
+    found, expected = several.place(sizes, numbers), plain.place(sizes, numbers[:, :-1])
+    assert torch.equal(found.flips, expected.flips)
+    assert torch.equal(found.amounts, expected.amounts)
+    ratios = expected.boxes[:, 2:] / found.boxes[:, 2:]
+    centers = [boxes[:, :2] + boxes[:, 2:] / 2 for boxes in (found.boxes, expected.boxes)]
+    assert (centers[0] - centers[1]).abs().max() <= 2 * FRACTION
+    for scale in several.scales:
+        near = (ratios - scale).abs().amax(dim=1) < 0.02
+        assert 240 < int(near.sum()) < 360
+    images = pictures()
+    for augment in (several, replace(several, resize=48)):
+        draw = augment.draw(torch.tensor([image.shape[:2] for image in images]), seeded(3))
+        on_host = augment.apply(images, draw)
+        torch.testing.assert_close(on_a_device(augment, images, draw), on_host, rtol=0.0, atol=2e-2)
+    assert CUB128.at_scales([1.0, 2.0]).train.scales == (1.0, 2.0)
+    assert CUB128.at_scales([1.0, 2.0]).test == CUB128.test
 
 
 def test_flips_have_their_probability():

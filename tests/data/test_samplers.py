@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from likewise.data import hard_samplers
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler, MiningSampler, SmartMiningSampler
 from likewise.data.hierarchical_sampler import HierarchicalSampler
+from likewise.data.magnet_sampler import MagnetSampler
 from likewise.data.random_source import Deck, RandomSource
 from likewise.data.samplers import (
     PairSampler,
@@ -49,6 +50,12 @@ def smart(**options: int) -> SmartMiningSampler:
     return sampler
 
 
+def magnet(**options: int) -> MagnetSampler:
+    sampler = MagnetSampler(LABELS, per_class=1, clusters=8, per_cluster=2, **options)
+    sampler.update(EMBEDDINGS)
+    return sampler
+
+
 def hierarchical(**options: int) -> HierarchicalSampler:
     return HierarchicalSampler(LABELS, LABELS // 6, groups=2, classes=8, per_class=2, **options)
 
@@ -69,6 +76,7 @@ MAKERS: dict[str, Callable[..., ResumableSampler]] = {
     "hard batches": hard_batches,
     "hard pairs": hard_pairs,
     "smart": smart,
+    "magnet": magnet,
 }
 every_sampler = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 
@@ -138,6 +146,8 @@ def fresh(sampler: ResumableSampler) -> ResumableSampler:
     """The same without neighbors: these come with the state."""
     if isinstance(sampler, HardBatchSampler):
         return HardBatchSampler(LABELS, classes=8, per_class=2, anchors=2, seed=sampler.seed)
+    if isinstance(sampler, MagnetSampler):
+        return MagnetSampler(LABELS, per_class=1, clusters=8, per_cluster=2, seed=sampler.seed)
     if isinstance(sampler, SmartMiningSampler):
         return SmartMiningSampler(LABELS, batch_size=16, anchors=4, seed=sampler.seed)
     return HardPairSampler(LABELS, batch_size=16, pairs=4, seed=sampler.seed)
@@ -346,6 +356,50 @@ def test_smart_mining_brings_far_positives_and_near_negatives():
         assert negative == int(similar.masked_fill(alike, -2.0).argmax())
 
 
+def test_classes_by_mean_distance():
+    """Anchor-neighbor sampling: the next class is that of the least mean squared distance between images."""
+    sampler = HardBatchSampler(LABELS, classes=2, per_class=1, anchors=1, normalize=False, steps=40)
+    scaled = EMBEDDINGS + 3.0 * (LABELS[:, None] == 5) * EMBEDDINGS[0]  # a class whose mean is long
+    sampler.update(scaled)
+    squares = torch.cdist(*[torch.nn.functional.normalize(scaled.double(), dim=1)] * 2).square()
+    own = torch.nn.functional.one_hot(LABELS, 24).double()
+    between = own.T @ squares @ own / 25.0 + 9.0 * torch.eye(24)
+    for anchor, neighbor in (LABELS[batch].tolist() for batch in sampler):
+        assert neighbor == int(between[anchor].argmin())
+
+
+def test_a_cluster_and_its_impostors():
+    """Clusters of two modes per class; the first is drawn by its loss, the others are the nearest of other classes."""
+    labels = torch.arange(6).repeat_interleave(8)
+    generator = torch.Generator().manual_seed(4)
+    modes = torch.nn.functional.normalize(torch.randn(12, 5, generator=generator), dim=1)
+    modes[2] = modes[0]  # a mode of class 1 lies where one of class 0 does: these two clusters cost the most
+    truth = torch.arange(12).repeat_interleave(4)
+    points = torch.nn.functional.normalize(modes[truth] + 0.01 * torch.randn(48, 5, generator=generator), dim=1)
+    sampler = MagnetSampler(labels, per_class=2, clusters=3, per_cluster=4, steps=60, seed=1)
+    sampler.update(points)
+    targets = sampler.targets
+    assert torch.equal(targets[:, 1], labels)
+    for cluster in range(12):
+        assert len(truth[targets[:, 0] == cluster].unique()) == 1
+        assert int((targets[:, 0] == cluster).sum()) == 4
+    means = torch.stack([points[truth == mode].mean(dim=0) for mode in range(12)])
+    apart = torch.cdist(means, means) + 9.0 * (torch.arange(12)[:, None] // 2 == torch.arange(12) // 2)
+    firsts = Counter()
+    for batch in sampler:
+        chosen = truth[batch].view(3, 4)
+        assert bool((chosen == chosen[:, :1]).all())
+        first, *others = chosen[:, 0].tolist()
+        assert others == apart[first].argsort()[:2].tolist()
+        firsts[first] += 1
+    assert set(firsts) == {0, 2}
+    again = MagnetSampler(labels, per_class=2, clusters=3, per_cluster=4, steps=60, seed=1)
+    again.load_state_dict(sampler.state_dict(epoch=0, position=7))
+    sampler.set_epoch(0)
+    assert list(again) == list(sampler)[7:]
+    assert torch.equal(again.targets, targets)
+
+
 def test_mining_in_the_middle_of_an_epoch():
     """The batches before are as they were; those after follow the new table, and a state finds them again."""
     sampler, other = hard_batches(seed=6), hard_batches(seed=6)
@@ -473,6 +527,7 @@ def refused(**change: object) -> None:
             "classes must be a multiple of anchors, 3, but it is 8",
         ),
         (lambda: next(iter(HardBatchSampler(LABELS, classes=8))), r"update\(embeddings\) must be called before"),
+        (lambda: MagnetSampler([0, 0, 1], clusters=4), "clusters must be at most 2, those of other classes than the"),
         (lambda: hard_batches().update(EMBEDDINGS[1:]), "one row for each of the 120 labels, but it has 119"),
         (lambda: hard_batches().update(LABELS), "embeddings must be a float tensor .* torch.int64 of shape"),
         (lambda: hard_batches().update([1.0]), "embeddings must be a float tensor .* but it is a list"),

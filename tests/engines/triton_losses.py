@@ -18,6 +18,8 @@ NO_FORMULAS = {
     "FastAPLoss",
     "HistogramLoss",
     "LiftedStructureLoss",
+    "MagnetLoss",
+    "PDDMLoss",
     "QuadrupletLoss",
     "QuadrupletWiseLoss",
     "SubCenterArcFaceLoss",

@@ -42,9 +42,11 @@ WITH_OTHER_TENSORS = (
     losses.DynamicSoftMarginLoss,
     losses.ElasticArcFaceLoss,
     losses.ElasticCosFaceLoss,
+    losses.HierarchicalTripletLoss,
+    losses.PDDMLoss,
     losses.VICRegLoss,
 )
-"""Losses whose functions take a state, margins, scores or a second view; `test_other_tensors` is about them."""
+"""Losses whose functions take a state, a tree, layers, margins, scores or a second view; `test_other_tensors` is about them."""
 
 
 def kinds() -> list[type[nn.Module]]:

@@ -51,7 +51,7 @@ def vocabulary() -> dict[str, Any]:
         name: number(getattr(torch, name)) for name in ("exp", "log", "log1p", "cos", "sin", "tan", "sqrt", "floor")
     }
     names |= {name: getattr(torch, name) for name in ("cat", "where", "relu", "arccos", "sigmoid", "log2", "arange")}
-    names |= {name: getattr(torch.nn.functional, name) for name in ("softplus", "cross_entropy", "normalize")}
+    names |= {name: getattr(torch.nn.functional, name) for name in ("softplus", "cross_entropy", "normalize", "linear")}
     names["linspace"] = lambda *bounds: torch.linspace(*bounds, dtype=torch.float64)
     return {**names, "torch": torch, "inf": math.inf, "pi": math.pi, "radians": math.radians}
 

@@ -103,6 +103,33 @@ def test_dynamic_soft_margin_returns_its_state():
         names["S"] = as_similarity("euclidean")(embeddings)
 
 
+def test_a_tree_and_layers():
+    """Functions of a tree of classes and of layers equal their docstrings and the modules, with gradients for the layers."""
+    embeddings, labels = make_batch("ragged")
+    same = labels[:, None] == labels
+    names = {
+        "embeddings": embeddings,
+        "labels": labels,
+        "P": same & ~torch.eye(len(labels), dtype=torch.bool),
+        "N": ~same,
+    }
+    module = losses.HierarchicalTripletLoss(CLASSES, margin=0.2, levels=5).double()
+    module.update(embeddings, labels)
+    tree = dict(module.named_buffers())
+    assert len(set(tree["nodes"][:, 1].tolist())) < len(set(tree["nodes"][:, 0].tolist()))
+    value = functional.hierarchical_triplet(embeddings, labels, **tree, margin=0.2)
+    S = as_similarity("squared_euclidean")(embeddings)
+    torch.testing.assert_close(value, evaluate(functional.hierarchical_triplet, S=S, **names, **tree, margin=0.2))
+    torch.testing.assert_close(module(embeddings, labels), value)
+    learned = losses.PDDMLoss(DIM, beta=0.8).double()
+    layers = {name: each.detach().clone().requires_grad_() for name, each in learned.named_parameters()}
+    value = functional.pddm(embeddings, labels, layers, beta=0.8)
+    S = as_similarity("euclidean")(embeddings)
+    torch.testing.assert_close(value, evaluate(functional.pddm, S=S, **names, layers=layers, beta=0.8))
+    torch.testing.assert_close(learned(embeddings, labels), value)
+    assert all(each is not None for each in torch.autograd.grad(value, list(layers.values())))
+
+
 @pytest.mark.parametrize("kind", [losses.AdaFaceLoss, losses.DynamicSoftMarginLoss])
 def test_states_in_transforms(kind: type):
     """A function is pure, so that it also runs inside ``vmap`` and ``grad``; a module in training says that it does not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from likewise import losses, miners
 from likewise.formula import Poincare
 from likewise.testing import LossCase
 from tests.analysis.weighted_case import CASE as WEIGHTED
-from tests.oracles import heads, modern
+from tests.oracles import heads, modern, structures
 from tests.oracles import losses as oracles
 from tests.oracles import proxies as proxy_oracles
 from tests.oracles import soft_rank as rank_oracles
@@ -92,6 +93,30 @@ def dynamic_soft_margin(**options: Any) -> losses.PairLoss:
 
 def frozen_dynamic_margin(embeddings, at, labels):
     return modern.dynamic_soft_margin_frozen(oracles.batch(embeddings, labels), oracles.batch(at, labels))
+
+
+TREE_LABELS = [k % 9 for k in range(25)] + [9]
+TREE_ROWS = [[math.cos(label + 0.1 * k), math.sin(label), 0.3 * (k % 3)] for k, label in enumerate(TREE_LABELS)]
+"""A training set of which a tree of classes is built; the last class has one sample."""
+
+
+def hierarchical_triplet(**options: Any) -> losses.PairLoss:
+    loss = losses.HierarchicalTripletLoss(10, levels=8, **options)
+    loss.update(torch.tensor(TREE_ROWS, dtype=torch.float64), torch.tensor(TREE_LABELS))
+    return loss
+
+
+def pddm(**options: Any) -> losses.PDDMLoss:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return losses.PDDMLoss(5, **options)
+
+
+def against_layers(embeddings, labels, references, reference_labels, reduction):
+    names = ("of_difference", "of_position", "joint", "score")
+    layers = {name: (layer.weight.tolist(), layer.bias.tolist()) for name in names if (layer := getattr(pddm(), name))}
+    terms = structures.pddm(oracles.batch(embeddings, labels), layers)
+    return oracles.reduce(terms, reduction, len(embeddings))
 
 
 CASES = [
@@ -184,6 +209,19 @@ CASES = [
         name="DynamicSoftMarginLoss",
         stop_gradient_value=frozen_dynamic_margin,
     ),
+    LossCase(losses.MagnetLoss, against(structures.magnet)),
+    LossCase(
+        partial(losses.HierarchicalTripletLoss, 10),
+        against(structures.hierarchical_triplet),
+        name="HierarchicalTripletLoss",
+    ),
+    LossCase(
+        hierarchical_triplet,
+        against(structures.hierarchical_triplet, tree=structures.class_tree(TREE_ROWS, TREE_LABELS, levels=8)),
+        name="HierarchicalTripletLoss-tree",
+        tolerance=1e-6,
+    ),
+    LossCase(pddm, against_layers, name="PDDMLoss"),
     LossCase(losses.CentroidTripletLoss, against(modern.centroid_triplet)),
     LossCase(losses.SmoothAPLoss, against(rank_oracles.smooth_ap)),
     LossCase(

@@ -346,6 +346,7 @@ def counted() -> dict[str, Callable[[], nn.Module]]:
     for case in PROXY_CASES:
         kind = type(case.make())
         made[kind.__name__] = partial(kind, BATCH, WIDE)
+    made["PDDMLoss"] = partial(losses.PDDMLoss, WIDE)
     levels = torch.stack([torch.arange(BATCH), torch.arange(BATCH) // 4], dim=1)
     made["CSLLoss"] = partial(losses.CSLLoss, BATCH, WIDE, levels, (0.25, 0.35))
     made["through samples"] = partial(losses.ProxyRepulsionLoss, BATCH, WIDE, through_samples=True)

@@ -12,7 +12,9 @@ import torch
 from likewise import losses, miners
 from likewise.formula import Labels
 from likewise.testing import make_batch
+from tests.oracles import losses as oracles
 from tests.oracles import proxies as proxy_oracles
+from tests.oracles import structures
 
 
 def proxy_nca() -> losses.ProxyNCALoss:
@@ -61,6 +63,49 @@ def test_matryoshka_is_the_mean_over_prefixes():
     torch.testing.assert_close(value, expected)
 
 
+def test_a_cascade_gives_the_hardest_pairs_to_the_next_slice():
+    embeddings, labels = make_batch("ragged", dim=9)
+    inner = losses.ContrastiveLoss(positive_margin=0.9, negative_margin=0.2, reduction="mean")
+    cascade = losses.Cascade(inner, dims=[3, 2, 4], shares=[0.4, 0.5])
+    expected = structures.cascade(
+        embeddings.tolist(),
+        labels.tolist(),
+        [3, 2, 4],
+        [0.4, 0.5],
+        lambda s, positive: max(0.0, 0.9 - s) if positive else max(0.0, s - 0.2),
+    )
+    assert cascade(embeddings, labels).item() == pytest.approx(expected, abs=1e-10)
+    assert torch.autograd.gradcheck(lambda x: cascade(x, labels), (embeddings.requires_grad_(),))
+    whole = losses.Cascade(inner, dims=[3, 2, 4], shares=[1.0, 1.0])(embeddings, labels)
+    slices = embeddings.split([3, 2, 4], dim=1)
+    torch.testing.assert_close(whole, sum(inner(each, labels) for each in slices))
+    torch.testing.assert_close(
+        cascade(embeddings, labels, embeddings.detach(), labels + 100).isfinite(), torch.tensor(True)
+    )
+    for bad, sentence in (
+        ({"dims": [3], "shares": [0.5]}, "shares must be one for each of the 1 dims but the first"),
+        ({"dims": [3, 2], "shares": [1.5]}, "shares must be numbers > 0 and ≤ 1"),
+        ({"dims": [9, 9], "shares": [0.5]}, "embeddings must have at least the 18 dimensions of dims, but have 9"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            losses.Cascade(inner, **bad)(embeddings, labels)
+    with pytest.raises(TypeError, match="loss must work in any dimension, but a PDDMLoss has a fixed one"):
+        losses.Cascade(losses.PDDMLoss(3), dims=[3])
+
+
+def test_magnet_loss_of_clusters():
+    """Labels of two columns: clusters of the own class are no impostors, and one class has two of them."""
+    embeddings, _ = make_batch("balanced")
+    clusters = torch.tensor([0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 3])
+    classes = torch.tensor([0, 0, 1, 2])[clusters]
+    batch = oracles.batch(embeddings.tolist(), classes.tolist(), None, None)
+    expected = oracles.reduce(structures.magnet(batch, alpha=0.5, clusters=clusters.tolist()), "none", 12)
+    found = losses.MagnetLoss(alpha=0.5, reduction="none")(embeddings, torch.stack([clusters, classes], dim=1))
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
+    with pytest.raises(ValueError, match="labels must have a column of clusters and one of classes, but have 3"):
+        losses.MagnetLoss()(embeddings, torch.stack([clusters, classes, classes], dim=1))
+
+
 def test_weighted_sum():
     embeddings, labels = make_batch("balanced")
     parts = {losses.NTXentLoss(): 1.0, losses.ProxyAnchorLoss(4, 5): 0.5, losses.EmbeddingNorm(): 0.01}
@@ -77,6 +122,7 @@ def test_weighted_sum():
         lambda: losses.DirectionRegularized(losses.TripletLoss()),
         lambda: losses.LanguageGuidance(losses.NTXentLoss(), torch.eye(10)),
         lambda: losses.Matryoshka(losses.NTXentLoss(), [2, 4]),
+        lambda: losses.Cascade(losses.NTXentLoss(), [2, 2], [0.5]),
         lambda: losses.WeightedSum({losses.NTXentLoss(): 1.0}),
         lambda: losses.CrossBatchMemory(losses.NTXentLoss(), 20),
     ],
@@ -130,6 +176,7 @@ WRAPPERS = {
     "direction-proxy-nca": lambda: losses.DirectionRegularized(proxy_nca()),
     "direction-proxy-anchor": lambda: losses.DirectionRegularized(losses.ProxyAnchorLoss(10, 5)),
     "language": lambda: losses.LanguageGuidance(losses.NTXentLoss(), torch.eye(10)),
+    "cascade": lambda: losses.Cascade(losses.NTXentLoss(), [2, 3], [0.5]),
     "matryoshka": lambda: losses.Matryoshka(losses.NTXentLoss(), [2, 5]),
     "sum": lambda: losses.WeightedSum({losses.NTXentLoss(): 1.0, losses.EmbeddingNorm(): 0.1, losses.ZeroMean(): 0.1}),
 }

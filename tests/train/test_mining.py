@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from likewise.data import BatchLoader, HardBatchSampler, SemiSupervisedSampler, SmartMiningSampler
+from likewise.data import BatchLoader, HardBatchSampler, MagnetSampler, SemiSupervisedSampler, SmartMiningSampler
 from likewise.data.augment import Augment
 from likewise.data.crops import CenterCrop, RandomResizedCrop
-from likewise.losses import ContrastiveLoss
+from likewise.losses import ContrastiveLoss, HierarchicalTripletLoss, MagnetLoss
 from likewise.testing import loop_over
 from likewise.train import Data, OptimizerConfig, Run, TrainConfig, embed, train
 from likewise.train.description import check_same
@@ -37,6 +37,10 @@ def in_order(photos) -> BatchLoader:
 def mined(photos, kind=HardBatchSampler) -> Data:
     if kind is SmartMiningSampler:
         sampler = kind(photos.labels, batch_size=9, anchors=3, neighbors=4, steps=STEPS, seed=3)
+    elif kind is MagnetSampler:
+        sampler = kind(photos.labels, per_class=2, clusters=4, per_cluster=2, steps=STEPS, seed=3)
+    elif kind is HierarchicalTripletLoss:
+        return Data(loader(photos), in_order=in_order(photos))
     elif kind is SemiSupervisedSampler:
         sampler = kind(photos.labels, labeled=0.3, clusters=5, classes=6, per_class=2, steps=STEPS, seed=3)
     else:
@@ -45,10 +49,18 @@ def mined(photos, kind=HardBatchSampler) -> Data:
     return Data(batches, in_order=in_order(photos))
 
 
+def loss_for(data: Data) -> nn.Module:
+    """The loss that goes with a sampler: a tree of classes where the sampler does not mine."""
+    sampler = getattr(data.train, "batches", None) or data.train.batch_sampler
+    if isinstance(sampler, MagnetSampler):
+        return MagnetLoss()
+    return ContrastiveLoss() if hasattr(sampler, "mines") else HierarchicalTripletLoss(6)
+
+
 def go(folder: Path, data: Data, at: int | None = None, do=None, model: nn.Module | None = None, **plan) -> Run:
     return train(
         small() if model is None else model,
-        Interrupted(ContrastiveLoss(), at, do),
+        Interrupted(loss_for(data), at, do),
         data,
         folder=folder,
         optimizer=OptimizerConfig(lr=3e-2),
@@ -65,6 +77,8 @@ def go(folder: Path, data: Data, at: int | None = None, do=None, model: nn.Modul
         (SmartMiningSampler, {"mine_steps": 2, "accumulate": 2}),
         (HardBatchSampler, {}),
         (SemiSupervisedSampler, {"mine_steps": 3}),
+        (MagnetSampler, {"mine_steps": 3}),
+        (HierarchicalTripletLoss, {"mine_steps": 3}),
     ],
 )
 def test_a_resumed_training_mines_what_it_would_have_mined(tmp_path_factory, photos, kind, plan):
@@ -93,8 +107,13 @@ def test_when_it_mines_and_what_that_costs(tmp_path, photos, capsys):
 
 
 def test_what_it_refuses(tmp_path, photos):
-    with pytest.raises(ValueError, match="mine_steps must be None for a sampler that does not mine, but it is 3"):
-        go(tmp_path / "a", Data(loader(photos)), mine_steps=3)
+    learned = loss_for(Data(loader(photos), in_order=in_order(photos)))
+    with pytest.raises(ValueError, match="must be given for a HierarchicalTripletLoss, which mines, but it is None"):
+        train(small(), learned, Data(loader(photos)), folder=tmp_path / "a", device="cpu")
+    with pytest.raises(ValueError, match="mine_steps must be None where neither sampler nor loss mines, but it is 3"):
+        train(
+            small(), ContrastiveLoss(), Data(loader(photos)), folder=tmp_path / "a", settings=TrainConfig(mine_steps=3)
+        )
     with pytest.raises(ValueError, match="in_order must be given for a HardBatchSampler, which mines, but it is None"):
         go(tmp_path / "b", Data(mined(photos).train))
     plain, images = TensorDataset(torch.rand(36, 3, 8, 8), photos.labels), in_order(photos)

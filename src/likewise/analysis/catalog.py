@@ -87,9 +87,17 @@ def _title(kind: type) -> str:
     return TITLES.get(name, name)
 
 
-NOT_WEIGHED = (losses.CentroidTripletLoss, losses.HAPPIERLoss, losses.LargeMarginSoftmaxLoss, losses.MagFaceLoss)
-"""Losses that weights per pair do not describe: one has centroids of all samples, two have lengths of proxies or samples, and
-the two terms of HAPPIER are losses of the library."""
+NOT_WEIGHED = (
+    losses.CentroidTripletLoss,
+    losses.HAPPIERLoss,
+    losses.HierarchicalTripletLoss,
+    losses.LargeMarginSoftmaxLoss,
+    losses.MagFaceLoss,
+    losses.MagnetLoss,
+    losses.PDDMLoss,
+)
+"""Losses that weights per pair do not describe: two have centroids of all samples, two have lengths of proxies or samples, one
+has a tree of classes, one a learned metric, and the two terms of HAPPIER are losses of the library."""
 
 
 TITLES = {

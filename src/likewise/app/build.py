@@ -32,7 +32,17 @@ from likewise.data import (
 )
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
-from likewise.train import Data, FeatureLoader, OptimizerConfig, Run, ScheduleConfig, Sealed, TrainConfig, train
+from likewise.train import (
+    Data,
+    FeatureLoader,
+    OptimizerConfig,
+    Run,
+    ScheduleConfig,
+    Sealed,
+    TrainConfig,
+    mining_losses,
+    train,
+)
 from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings, sentence_encoder
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
@@ -212,7 +222,7 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
         None if val is None else store.in_order(val),
     )  # fmt: skip
     everything = None
-    if isinstance(sampler, MiningSampler) and sampler.mines:
+    if (isinstance(sampler, MiningSampler) and sampler.mines) or mining_losses(loss):
         everything = store.of_features(model, None, train, None)[0] if model.freeze else store.in_order(train)
     data = Data(batches, held_out, store.sealed(parts), train.class_names, everything)
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
@@ -312,6 +322,11 @@ def make_transform(config: Config, model: Embedder) -> Transform:
     if config["transform"] is None:  # a run.yaml that was cut
         raise UserError(f"transform must be one of {', '.join(TRANSFORMS)}, but the configuration has none")
     transform = TRANSFORMS[config["transform"]]
+    if config.get("scales"):  # runs of before have none
+        if model.freeze:
+            raise UserError("--scales must not be given with --model.freeze, whose features are of one scale")
+        with making("--scales"):
+            transform = transform.at_scales(config["scales"])
     if model.preprocessing is None:
         return transform
     return transform.using(model.preprocessing, channels_last=bool(config["train"]["channels_last"]))

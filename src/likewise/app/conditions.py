@@ -148,8 +148,10 @@ def _is_frozen(run: Description) -> bool:
 
 
 def _augmentation(run: Description) -> Any:
-    transform = _find(run, "config", "transform")
-    return f"none: frozen features of {transform}" if _is_frozen(run) else transform
+    transform, scales = (_find(run, "config", name) for name in ("transform", "scales"))
+    if _is_frozen(run):
+        return f"none: frozen features of {transform}"
+    return f"{transform} at the scales {scales}" if isinstance(scales, list) else transform
 
 
 def _crop_size(run: Description) -> Any:

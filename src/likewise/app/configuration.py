@@ -144,6 +144,10 @@ SETTINGS: Mapping[str, Setting] = {
         Literal[tuple(TRANSFORMS)],
         f"crops, augmentation and scaling of images: {', '.join(TRANSFORMS)} (cub128; glyphs for Glyphs)",
     ),
+    "scales": Setting(
+        list[float] | None,
+        "show each training image at one of several scales, such as '[1.0, 1.25, 1.5]'; 1.5 enlarges",
+    ),
     "model": Setting(Model),
     "loss": Setting(
         Any, "a name that `likewise losses` lists; --loss.help NAME shows its options (MultiSimilarityLoss)"

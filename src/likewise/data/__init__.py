@@ -17,6 +17,7 @@ from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler, Minin
 from likewise.data.hierarchical_sampler import HierarchicalSampler
 from likewise.data.inshop import InShop
 from likewise.data.loader import Batch, BatchLoader
+from likewise.data.magnet_sampler import MagnetSampler
 from likewise.data.samplers import (
     PairSampler,
     PerClassSampler,
@@ -69,6 +70,7 @@ __all__ = [
     "ImageFolder",
     "ImageTable",
     "InShop",
+    "MagnetSampler",
     "MiningSampler",
     "MultiLabelSampler",
     "Normalize",

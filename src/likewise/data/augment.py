@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -124,6 +125,9 @@ class Augment:
         normalize: what the network expects of pixels, such as a trunk's ``preprocessing``; by default 0 to 1.
         dtype: the result's floating-point dtype.
         channels_last: lay the result out in memory as ``(n, h, w, c)``; its shape stays ``(n, c, h, w)``.
+        scales: show each image at one of these scales, drawn with equal probability: the crop is divided by it around its
+            center, so that 1.5 enlarges.  A crop that grows over an edge repeats the edge.  Multi-scale images, as the
+            authors of N-pair loss train with (Sohn 2016); none by default.
 
     Examples:
         >>> import torch
@@ -142,8 +146,11 @@ class Augment:
     normalize: PixelScale = PLAIN
     dtype: torch.dtype = torch.float32
     channels_last: bool = False
+    scales: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        if not all(isinstance(scale, int | float) and 0.0 < scale < math.inf for scale in self.scales):
+            raise ValueError(f"scales must be positive numbers, but they are {self.scales!r}")
         for name in ("size", "resize"):
             value = getattr(self, name)
             sides = value if isinstance(value, tuple) else (value, value)
@@ -165,7 +172,7 @@ class Augment:
 
     def draw_numbers(self, count: int, generator: Generator) -> Tensor:
         """Random numbers for ``count`` images, ``(count, …)``."""
-        numbers = self.crop.numbers + 1 + (0 if self.jitter is None else 4)
+        numbers = self.crop.numbers + 1 + (0 if self.jitter is None else 4) + bool(self.scales)
         return torch.rand(count, numbers, generator=generator, dtype=torch.float64)
 
     def order(self, generator: Generator) -> tuple[int, ...]:
@@ -176,12 +183,22 @@ class Augment:
         """Boxes and colors from random numbers, for images of these sizes; the numbers of several batches may be concatenated."""
         shown = canvas(sizes, self.resize)
         boxes = torch.from_numpy(self.crop.place(shown, numbers[:, : self.crop.numbers].numpy()))
+        if self.scales:
+            boxes = self._zoom(boxes, numbers[:, -1])
         if self.resize is not None:
             stretch = sizes.to(torch.float64) / shown
-            boxes = (boxes * torch.cat([stretch, stretch], dim=1) / FRACTION).round() * FRACTION
+            boxes = boxes * torch.cat([stretch, stretch], dim=1)
+        if self.scales or self.resize is not None:
+            boxes = (boxes / FRACTION).round() * FRACTION
         flips = numbers[:, self.crop.numbers] < self.flip
-        amounts = None if self.jitter is None else self.jitter.amounts(numbers[:, self.crop.numbers + 1 :])
+        amounts = None if self.jitter is None else self.jitter.amounts(numbers[:, self.crop.numbers + 1 :][:, :4])
         return Draw(boxes, flips, amounts, order)
+
+    def _zoom(self, boxes: Tensor, uniform: Tensor) -> Tensor:
+        """Boxes around the same centers, divided by a scale that is drawn for each."""
+        scales = torch.tensor(self.scales, dtype=boxes.dtype)
+        sides = boxes[:, 2:] / scales[(uniform * len(scales)).long()][:, None]
+        return torch.cat([boxes[:, :2] + 0.5 * (boxes[:, 2:] - sides), sides], dim=1)
 
     def apply(self, images: Images, draw: Draw, *, out: Floats32 | None = None) -> Tensor:
         """Make a batch from its random numbers.

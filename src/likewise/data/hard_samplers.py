@@ -80,7 +80,8 @@ class HardBatchSampler(MiningSampler):
     Some anchor classes are dealt at random; each brings the classes whose mean embeddings are most similar to its own
     (cosine) and that are not in the batch yet.  A nearest-neighbor pass before each epoch is the idea of Harwood et
     al. 2017; with classes in place of samples, it serves losses that use the whole batch.  How hard the pairs are
-    that count is left to the loss and its miner.
+    that count is left to the loss and its miner.  With ``normalize=False`` the neighbors are the classes of the least mean
+    squared distance between their images: the anchor-neighbor sampling of Ge et al. 2018.
 
     Every process must be given the same embeddings, or the shares will not fit together.
 
@@ -89,6 +90,7 @@ class HardBatchSampler(MiningSampler):
         classes: how many different classes make a batch.
         per_class: how many images of each class; of one that has fewer, some come again.
         anchors: how many of the classes are dealt; the others are their neighbors, the same number for each.
+        normalize: scale the mean embeddings of classes to unit length before they are compared.
         steps: batches in an epoch; by default as many as there are images for.
         seed: of all choices.
         rank: which share of each batch this process takes: whole classes.
@@ -111,17 +113,19 @@ class HardBatchSampler(MiningSampler):
         classes: int = 32,
         per_class: int = 4,
         anchors: int = 4,
+        normalize: bool = True,
         steps: int | None = None,
         seed: int = 0,
         rank: int = 0,
         world_size: int = 1,
     ):
         self.classes, self.per_class = whole_number("classes", classes, 1), whole_number("per_class", per_class, 1)
-        self.anchors = whole_number("anchors", anchors, 1)
+        self.anchors, self.normalize = whole_number("anchors", anchors, 1), normalize
+        settings: dict[str, int | str] = {"classes": self.classes, "per_class": self.per_class, "anchors": self.anchors}
         super().__init__(
             labels,
             batch_size=classes * per_class,
-            settings={"classes": self.classes, "per_class": self.per_class, "anchors": self.anchors},
+            settings=settings if normalize else {**settings, "normalize": 0},
             steps=steps,
             seed=seed,
             rank=rank,
@@ -135,9 +139,11 @@ class HardBatchSampler(MiningSampler):
         """Each class's neighbors."""
         numbers = torch.from_numpy(np.unique(self.labels, return_inverse=True)[1]).to(units.device)
         sums = units.new_zeros(int(numbers.max()) + 1, units.shape[1]).index_add_(0, numbers, units)
-        means = torch.nn.functional.normalize(sums, dim=1)
+        # the mean squared distance of unit vectors is two minus twice the product of the means
+        counts = torch.bincount(numbers)[:, None]
+        means = torch.nn.functional.normalize(sums, dim=1) if self.normalize else sums / counts
         # A batch holds classes - 1 others: so many neighbors are always enough to fill it.
-        return _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
+        return nearest_rows(means, torch.arange(len(means), device=means.device), self.classes - 1)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
         near = self._mined()
@@ -222,7 +228,7 @@ class HardPairSampler(MiningSampler):
 
     def _search(self, units: Tensor) -> Array:
         """Each image's neighbors among the images of other classes."""
-        return _nearest(units, torch.from_numpy(self.labels).to(units.device), self.neighbors)
+        return nearest_rows(units, torch.from_numpy(self.labels).to(units.device), self.neighbors)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
         near = self._mined()
@@ -310,7 +316,7 @@ class SmartMiningSampler(MiningSampler):
         """The nearest images of other classes and the farthest of the same class, for each image, ``(n, 2 k)``."""
         labels = torch.from_numpy(self.labels).to(units.device)
         count = min(self.neighbors, len(units) - 1)
-        return np.concatenate([_nearest(units, labels, count), _farthest(units, labels, count)], axis=1)
+        return np.concatenate([nearest_rows(units, labels, count), _farthest(units, labels, count)], axis=1)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
         near, far = np.split(self._mined(), 2, axis=1)
@@ -354,16 +360,24 @@ def _take(wanted: list[int], taken: set[int], count: int, others: Deck) -> list[
     return chosen
 
 
-def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
+def nearest_rows(units: Tensor, owners: Tensor, count: int, *, squared: bool = False) -> Array:
     """The rows most similar to each row and of another owner, nearest first; −1 where there are fewer.
 
     The matrix of similarities is made a few rows at a time.
+
+    Args:
+        units: the rows.
+        owners: the owner of each.
+        count: how many.
+        squared: compare by distance, and not by inner product, which is the same for rows of equal length.
     """
     count = min(count, len(units) - 1)
     table = np.empty((len(units), count), dtype=np.int32)
     for start in range(0, len(units), max(1, _TILE // len(units))):
         rows = slice(start, start + max(1, _TILE // len(units)))
         similar = units[rows] @ units.T
+        if squared:
+            similar -= 0.5 * units.square().sum(dim=1)
         similar.masked_fill_(owners[rows, None] == owners[None, :], -torch.inf)
         values, indices = similar.topk(count, dim=1)
         table[rows] = indices.masked_fill(values == -torch.inf, -1).cpu().numpy()

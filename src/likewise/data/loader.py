@@ -205,7 +205,7 @@ class BatchLoader:
             orders = [self.augment.order(generator) for generator in generators]
             draw = self.augment.place(packed.sizes, torch.cat(numbers))
             table = send(table_of(packed, draw.boxes, draw.flips), self.images.device)
-            labels, places = send(torch.stack([self.labels[indices], indices]), self.images.device)
+            labels, places = self._send_labels(indices, self.images.device)
             end = 0
             for length, order in zip(lengths, orders, strict=True):
                 start, end = end, end + length
@@ -265,8 +265,13 @@ class BatchLoader:
         return self.augment.apply(prepared.packed, prepared.draw)
 
     def _batch(self, images: Tensor, indices: Tensor) -> Batch:
-        labels, places = send(torch.stack([self.labels[indices], indices]), self.device)
-        return Batch(images, labels, places)
+        return Batch(images, *self._send_labels(indices, self.device))
+
+    def _send_labels(self, indices: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
+        """The labels of images, of one column or several, and their indices, in one copy."""
+        labels = self.labels[indices]
+        sent = send(torch.cat([labels.reshape(len(indices), -1), indices[:, None]], dim=1), device)
+        return sent[:, :-1].reshape(labels.shape), sent[:, -1]
 
     def _generator(self, step: int) -> Generator:
         mixed = np.random.SeedSequence((self.seed, self.epoch, step, self.rank)).generate_state(1, np.uint64)

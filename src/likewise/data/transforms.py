@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -37,6 +38,10 @@ class Transform:
             for each in (self.train, self.test)
         )
         return replace(self, train=train, test=test)
+
+    def at_scales(self, scales: Sequence[float]) -> Transform:
+        """The same with training images at several scales (`likewise.data.Augment`); evaluation stays as it is."""
+        return replace(self, train=replace(self.train, scales=tuple(scales)))
 
 
 REALITY_CHECK = Transform(

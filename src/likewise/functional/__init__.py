@@ -60,6 +60,7 @@ from likewise.functional._softmax import (
     sphere_face,
     sub_center_arc_face,
 )
+from likewise.functional._structures import hierarchical_triplet, magnet, pddm
 from likewise.functional._thresholds import ranked_list, sigmoid, threshold_consistent_margin
 from likewise.functional._triplet import (
     angular,
@@ -95,6 +96,7 @@ __all__ = [
     "hap",
     "happier",
     "hardness_weighted_nt_xent",
+    "hierarchical_triplet",
     "histogram",
     "instance",
     "intra_pair_variance",
@@ -102,6 +104,7 @@ __all__ = [
     "large_margin_softmax",
     "lifted_structure",
     "mag_face",
+    "magnet",
     "margin",
     "multi_similarity",
     "n_pairs",
@@ -110,6 +113,7 @@ __all__ = [
     "normalized_softmax",
     "nt_xent",
     "p2s_grad",
+    "pddm",
     "pnp",
     "proxy_anchor",
     "proxy_gml",

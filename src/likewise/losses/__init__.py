@@ -3,13 +3,16 @@
 import difflib
 
 from likewise.losses.base import PairLoss
+from likewise.losses.cascade import Cascade
 from likewise.losses.centroids import CentroidTripletLoss
+from likewise.losses.class_tree import HierarchicalTripletLoss
 from likewise.losses.direction import DirectionRegularized
 from likewise.losses.dynamic_margin import DynamicSoftMarginLoss
 from likewise.losses.gathered import Gathered
 from likewise.losses.graded import AnglELoss, CoSENTLoss
 from likewise.losses.guide import GuideMasked
 from likewise.losses.hierarchy import CSLLoss, HAPLoss, HAPPIERLoss
+from likewise.losses.magnet import MagnetLoss
 from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.neighborhood import (
     HardnessWeightedNTXentLoss,
@@ -30,6 +33,7 @@ from likewise.losses.pair import (
     RAWLoss,
     SNRContrastiveLoss,
 )
+from likewise.losses.pddm import PDDMLoss
 from likewise.losses.proxy import (
     P2SGradLoss,
     ProxyAnchorLoss,
@@ -77,6 +81,7 @@ __all__ = [
     "Between",
     "BinomialDevianceLoss",
     "CSLLoss",
+    "Cascade",
     "CentroidTripletLoss",
     "CircleLoss",
     "CoSENTLoss",
@@ -97,6 +102,7 @@ __all__ = [
     "HAPLoss",
     "HAPPIERLoss",
     "HardnessWeightedNTXentLoss",
+    "HierarchicalTripletLoss",
     "HistogramLoss",
     "InstanceLoss",
     "IntraPairVarianceLoss",
@@ -105,6 +111,7 @@ __all__ = [
     "LargeMarginSoftmaxLoss",
     "LiftedStructureLoss",
     "MagFaceLoss",
+    "MagnetLoss",
     "MarginLoss",
     "Matryoshka",
     "MultiSimilarityLoss",
@@ -114,6 +121,7 @@ __all__ = [
     "NTXentLoss",
     "NormalizedSoftmaxLoss",
     "P2SGradLoss",
+    "PDDMLoss",
     "PNPLoss",
     "PairLoss",
     "ProxyAnchorLoss",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,13 +24,28 @@ from likewise.formula import (
 )
 from likewise.losses.base import check_loss, collect_groups, drop_missing, finite_number
 from likewise.losses.memory import CrossBatchMemory
-from likewise.losses.proxy_base import ProxyLoss
 from likewise.losses.regularizers import mean_over_samples
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
     """Add a number to a loss; in equal shares if the loss has one value per anchor."""
     return value + (equal_share(scalar, value, current_group()) if value.ndim else scalar)
+
+
+def check_any_dimension(loss: Module) -> Module:
+    """Check that a loss works in any dimension."""
+    fixed = [
+        type(each).__name__
+        for each in loss.modules()
+        if isinstance(each, CrossBatchMemory) or hasattr(each, "embedding_dim")
+    ]
+    if fixed:
+        raise TypeError(
+            f"loss must work in any dimension, but a {fixed[0]} has a fixed one; combine one loss per prefix instead"
+        )
+    return loss
 
 
 class LanguageGuidance(nn.Module):
@@ -144,7 +159,7 @@ class Matryoshka(nn.Module):
 
     def __init__(self, loss: nn.Module, dims: Iterable[int], weights: Iterable[float] | None = None) -> None:
         super().__init__()
-        self.loss = check_loss(loss)
+        self.loss = check_any_dimension(check_loss(loss))
         if not isinstance(dims, Iterable):
             raise TypeError(f"dims must be several whole numbers, but it is a {type(dims).__name__}")
         self.dims = tuple(whole_number("each of dims", dim, 1) for dim in dims)
@@ -156,11 +171,6 @@ class Matryoshka(nn.Module):
         if len(self.weights) != len(self.dims) or not sum(self.weights) > 0.0:
             raise ValueError(
                 f"weights must be one for each of the {len(self.dims)} dims and not all zero, but they are {self.weights}"
-            )
-        fixed = [type(each).__name__ for each in loss.modules() if isinstance(each, ProxyLoss | CrossBatchMemory)]
-        if fixed:
-            raise TypeError(
-                f"loss must work in any dimension, but a {fixed[0]} has a fixed one; combine one loss per prefix instead"
             )
 
     def forward(

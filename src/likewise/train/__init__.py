@@ -31,4 +31,5 @@ __all__ = [
 # Used by other packages of the library, not part of the public API.
 from likewise.train.checkpoint import load_checkpoint as load_checkpoint
 from likewise.train.embedding import RECALLS as RECALLS
+from likewise.train.mining import mining_losses as mining_losses
 from likewise.train.settings import check_ks as check_ks

@@ -106,7 +106,7 @@ def train(
     check_settings(settings, groups, data)
     accelerator = make_accelerator(settings, Path(folder), device)
     can_record(settings, accelerator, data)  # errors come before there is a folder
-    Mining(data, settings, accelerator)
+    Mining(data, settings, accelerator, loss)
     parts = (model, loss, data, groups, optimizer, schedule, settings)
     description = describe(*parts, seed, config, accelerator.device, lens, allowed)
     if resume and (run := Run(folder)).finished:
@@ -172,7 +172,7 @@ class _Training:
         self.values_checked = False
         self.should_continue, self.is_pruned, self.keep_start = should_continue, False, keep_start
         self.looks = Looks(lens, main=accelerator.is_main_process)
-        self.mining = Mining(data, settings, accelerator)
+        self.mining = Mining(data, settings, accelerator, loss)
         self.start_time = self.log_time = self.checkpoint_time = time.monotonic()
         # at first an estimate: the parameters and two moments of each at 200 MB/s
         self.checkpoint_seconds = 12.0 * sum(group.size for group in groups) / 200e6
@@ -293,7 +293,7 @@ class _Training:
                 return
 
     def mine(self) -> None:
-        """Let the sampler choose by the embeddings of now, and log what that costs."""
+        """Give the sampler and the loss the embeddings of now, and log what that costs."""
         progress = self.progress
         self.check_finite()
         seconds = self.mining.mine(self.model, progress.epoch, progress.step - progress.epoch * self.steps_per_epoch)

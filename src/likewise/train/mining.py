@@ -1,4 +1,4 @@
-"""Offline mining: the sampler gets the embeddings of the whole training set every so many steps."""
+"""Offline mining: the sampler and the loss get the embeddings of the whole training set every so many steps."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
-from torch import Tensor, nn
+from torch import nn
 
 from likewise.data import MiningSampler
 from likewise.train.checkpoint import load_rng_state, rng_tensors
 from likewise.train.description import Batches, Data, length
-from likewise.train.embedding import embed
+from likewise.train.embedding import Embedded, embed
 from likewise.train.settings import Precision, TrainConfig
 
 
@@ -33,35 +33,46 @@ def mining_sampler(batches: Batches) -> MiningSampler | None:
     return None
 
 
+def mining_losses(loss: object) -> list[nn.Module]:
+    """The losses, inside others too, that are made of the embeddings of all images, with ``update(embeddings, labels)``.
+
+    Examples:
+        >>> from likewise.losses import HierarchicalTripletLoss
+        >>> mining_losses(nn.ModuleList([HierarchicalTripletLoss(3), nn.Flatten()]))
+        [HierarchicalTripletLoss(num_classes=3, margin=0.1)]
+    """
+    return [each for each in loss.modules() if getattr(each, "mines", False)] if isinstance(loss, nn.Module) else []
+
+
 class Mining:
-    """When a sampler mines, and how it gets its embeddings.
+    """When a sampler or a loss mines, and how they get their embeddings.
 
     Args:
         data: the batches, and all images in order.
         settings: how often; the precision of the model.
         accelerator: knows the other processes, which share the work.
+        loss: what is trained; it may mine, too.
 
     Examples:
         >>> Mining(Data([]), TrainConfig(), Accelerator(cpu=True)).is_due(0)
         False
     """
 
-    def __init__(self, data: Data, settings: TrainConfig, accelerator: Accelerator) -> None:
-        self.sampler, self.images = mining_sampler(data.train), data.in_order
+    def __init__(self, data: Data, settings: TrainConfig, accelerator: Accelerator, loss: object = None) -> None:
+        self.sampler, self.images, self.losses = mining_sampler(data.train), data.in_order, mining_losses(loss)
         self.precision: Precision = settings.precision
         self.accumulate, self.accelerator = settings.accumulate, accelerator
         self.every = 0
-        if self.sampler is None:
+        if self.sampler is None and not self.losses:
             for name in ("mine_every", "mine_steps"):
                 if getattr(settings, name) is not None:
                     raise ValueError(
-                        f"{name} must be None for a sampler that does not mine, but it is {getattr(settings, name)}"
+                        f"{name} must be None where neither sampler nor loss mines, but it is {getattr(settings, name)}"
                     )
             return
         if self.images is None:
-            raise ValueError(
-                f"data.in_order must be given for a {type(self.sampler).__name__}, which mines, but it is None"
-            )
+            kind = type(self.losses[0] if self.sampler is None else self.sampler).__name__
+            raise ValueError(f"data.in_order must be given for a {kind}, which mines, but it is None")
         name = "mine_every" if settings.mine_steps is None else "mine_steps"
         every = settings.mine_steps or (settings.mine_every or 1)
         if (name == "mine_steps" or every > 1) and not hasattr(data.train, "load_state_dict"):
@@ -73,11 +84,11 @@ class Mining:
         self.every = settings.mine_steps or epoch * (settings.mine_every or 1)
 
     def is_due(self, step: int) -> bool:
-        """Whether the sampler mines before the step that follows so many."""
+        """Whether there is mining before the step that follows so many."""
         return self.every > 0 and step % self.every == 0
 
     def mine(self, model: nn.Module, epoch: int, steps: int) -> float:
-        """Embed all images and tell the sampler; the seconds that it took.
+        """Embed all images and tell the sampler and the loss; the seconds that it took.
 
         Args:
             model: from images to embeddings.
@@ -85,20 +96,22 @@ class Mining:
             steps: how many steps of that epoch were made.
         """
         begin, rng_state = time.monotonic(), rng_tensors()
-        assert self.sampler is not None
         assert self.images is not None
         if hasattr(self.images, "set_epoch"):
             self.images.set_epoch(0)  # the same images each time
-        embeddings = embed_together(model, self.images, self.accelerator, self.precision)
-        self.sampler.update(embeddings, epoch=epoch, position=steps * self.accumulate)
+        embeddings, labels = embed_together(model, self.images, self.accelerator, self.precision)
+        if self.sampler is not None:
+            self.sampler.update(embeddings, epoch=epoch, position=steps * self.accumulate)
+        for loss in self.losses:
+            loss.update(embeddings, labels)  # type: ignore[operator]
         load_rng_state(rng_state)
         return time.monotonic() - begin
 
 
 def embed_together(
     model: nn.Module, batches: Iterable[Sequence[Any]], accelerator: Accelerator, precision: Precision = "no"
-) -> Tensor:
-    """The embeddings of all images on every process, of which each computes its share: the same as of one process.
+) -> Embedded:
+    """The embeddings and labels of all images on every process, of which each computes its share: the same as of one process.
 
     Args:
         model: from images to embeddings; its buffers are those of the first process afterwards.
@@ -107,19 +120,18 @@ def embed_together(
         precision: mixed precision of the model.
 
     Examples:
-        >>> embed_together(nn.Flatten(), [(torch.zeros(3, 1, 2, 2), torch.arange(3))], Accelerator(cpu=True)).shape
+        >>> embed_together(nn.Flatten(), [(torch.zeros(3, 1, 2, 2), torch.arange(3))], Accelerator(cpu=True))[0].shape
         torch.Size([3, 4])
     """
     count, rank = accelerator.num_processes, accelerator.process_index
     if count == 1:
-        return embed(model, batches, precision=precision).embeddings
+        return embed(model, batches, precision=precision)
     for buffer in model.buffers():  # running averages are each process's own between two steps
         torch.distributed.broadcast(buffer, 0)
-    mine = [
-        embed(model, [batch], precision=precision)[0] for place, batch in enumerate(batches) if place % count == rank
-    ]
+    mine = [embed(model, [batch], precision=precision) for place, batch in enumerate(batches) if place % count == rank]
     shares = gather_object([mine])
-    return torch.cat([shares[place % count][place // count] for place in range(sum(map(len, shares)))])
+    parts = [shares[place % count][place // count] for place in range(sum(map(len, shares)))]
+    return Embedded(*(torch.cat(each) for each in zip(*parts, strict=True)))
 
 
 def step_batches(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequence[Any]]]:

@@ -28,7 +28,7 @@ def check_settings(settings: TrainConfig, groups: list[Group], data: Data) -> No
     if isinstance(data.val, Iterator):
         raise TypeError(f"data.val must be read more than once, but it is a {type(data.val).__name__}")
     sampler = getattr(data.train, "batch_sampler", None) or getattr(data.train, "sampler", None)
-    if hasattr(sampler, "targets") and isinstance(data.train, DataLoader):
+    if hasattr(type(sampler), "targets") and isinstance(data.train, DataLoader):
         raise ValueError(
             f"data.train must take its labels from the targets of a {type(sampler).__name__}, as a BatchLoader does, "
             f"but it is a {type(data.train).__name__}"

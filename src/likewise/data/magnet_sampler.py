@@ -1,0 +1,143 @@
+"""Batches of clusters near each other, for Magnet loss: classes are clustered again whenever the trainer mines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.data.hard_samplers import MiningSampler, nearest_rows
+from likewise.data.random_source import Array, Decks, RandomSource, whole_number
+from likewise.data.samplers import Labels, divisible
+
+_WEIGHTS = 1_000_000  # a weight is a whole number of millionths: numbers are drawn from whole ones
+
+
+class MagnetSampler(MiningSampler):
+    r"""A cluster, its nearest clusters of other classes, and as many images of each (Rippel et al. 2016).
+
+    Each class is clustered by k-means on unit vectors whenever the trainer mines (``mine_every``).  The first cluster of a
+    batch is drawn in proportion to the mean Magnet loss of its images; the others are the clusters of other classes whose
+    means are nearest to its own, in Euclidean distance.  The paper keeps a running estimate of the losses; here
+    they are those of all images against the means of all clusters, at the time of mining.
+
+    Batches get their labels from ``targets``: two columns, a cluster and its class, as `likewise.losses.MagnetLoss` takes
+    them.  Losses on hierarchies take them, too.
+
+    Args:
+        labels: one for each image.
+        per_class: how many clusters a class has; one with fewer images has a cluster for each.
+        clusters: how many clusters make a batch.
+        per_cluster: how many images of each cluster; of one that has fewer, some come again.
+        alpha: the gap of the Magnet loss by which first clusters are drawn.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes: whole clusters.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> sampler = MagnetSampler([0, 0, 0, 0, 1, 1, 1, 1], per_class=2, clusters=2, per_cluster=2, steps=1)
+        >>> angles = torch.tensor([0.0, 0.1, 1.5, 1.6, 0.3, 0.4, 3.0, 3.1])
+        >>> sampler.update(torch.stack([angles.cos(), angles.sin()], dim=1))
+        >>> [[sorted(batch[:2]), sorted(batch[2:])] for batch in sampler]
+        [[[4, 5], [0, 1]]]
+        >>> sampler.targets[[0, 1, 2, 3]].tolist()
+        [[0, 0], [0, 0], [1, 0], [1, 0]]
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        per_class: int = 3,
+        clusters: int = 12,
+        per_cluster: int = 4,
+        alpha: float = 1.0,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        self.per_class, self.clusters = whole_number("per_class", per_class, 1), whole_number("clusters", clusters, 2)
+        self.per_cluster, self.alpha = whole_number("per_cluster", per_cluster, 1), float(alpha)
+        super().__init__(
+            labels,
+            batch_size=clusters * per_cluster,
+            settings={
+                "per_class": self.per_class,
+                "clusters": self.clusters,
+                "per_cluster": self.per_cluster,
+                "alpha": repr(self.alpha),
+            },
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        divisible("clusters", clusters, "world_size", world_size)
+        sizes = np.minimum(np.unique(self.labels, return_counts=True)[1], per_class)
+        most = int(sizes.sum() - sizes.max()) + 1
+        if clusters > most:
+            raise ValueError(
+                f"clusters must be at most {most}, those of other classes than the largest and one more, but it is {clusters}"
+            )
+
+    @property
+    def targets(self) -> Tensor:
+        """The cluster and the class of each image, ``(n, 2)``."""
+        return torch.from_numpy(np.stack([self._mined()[:, 0], self.labels], axis=1))
+
+    def _search(self, units: Tensor) -> Array:
+        """For each image its cluster, the weight of the cluster and the cluster's neighbors, ``(n, clusters + 1)``."""
+        clusters, owners = self._cluster(units)
+        sums = units.new_zeros(len(owners), units.shape[1]).index_add_(0, clusters, units)
+        means = sums / torch.bincount(clusters, minlength=len(owners)).clamp_min(1)[:, None]
+        losses = _magnet_losses(units, means, clusters, owners, self.alpha)
+        totals = losses.new_zeros(len(owners)).index_add_(0, clusters, losses)
+        weights = (_WEIGHTS * totals / torch.bincount(clusters, minlength=len(owners)).clamp_min(1)).round().long()
+        if not bool(weights.any()):
+            weights = torch.ones_like(weights)
+        near = nearest_rows(means, owners, self.clusters - 1, squared=True)
+        of_cluster = np.concatenate([weights.cpu().numpy()[:, None], near], axis=1)
+        numbers = clusters.cpu().numpy()
+        return np.concatenate([numbers[:, None], of_cluster[numbers]], axis=1)
+
+    def _cluster(self, units: Tensor) -> tuple[Tensor, Tensor]:
+        """The cluster of each image, numbered over all classes without gaps, and the class of each cluster."""
+        from likewise.metrics import kmeans
+
+        clusters = torch.zeros(len(units), dtype=torch.int64, device=units.device)
+        owners: list[int] = []
+        for label in np.unique(self.labels):
+            rows = torch.from_numpy(np.flatnonzero(self.labels == label)).to(units.device)
+            found = kmeans(units[rows], min(self.per_class, len(rows)), seed=self.seed, iterations=20).assignments
+            names, numbers = torch.unique(found, return_inverse=True)
+            clusters[rows] = numbers.to(clusters.device) + len(owners)
+            owners += [int(label)] * len(names)
+        return clusters, torch.tensor(owners, device=units.device)
+
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        table = self._mined()
+        images = Decks(table[:, 0], source)
+        first = np.unique(table[:, 0], return_index=True)[1]
+        ends, near = np.cumsum(table[first, 1]), table[first, 2:]
+        while True:
+            drawn = int(np.searchsorted(ends, source.below(int(ends[-1]), 1)[0], side="right"))
+            chosen = [drawn, *(cluster for cluster in near[drawn].tolist() if cluster >= 0)]
+            # k-means may leave fewer clusters than asked for: then the first ones come again
+            chosen += chosen[: self.clusters - len(chosen)]
+            yield [index for cluster in chosen for index in images.deal(cluster, self.per_cluster)]
+
+
+def _magnet_losses(units: Tensor, means: Tensor, clusters: Tensor, owners: Tensor, alpha: float) -> Tensor:
+    """The Magnet loss of each image against the means of all clusters, some images at a time."""
+    near = (units - means[clusters]).square().sum(dim=1)
+    steepness = 0.5 / (near.sum() / max(len(units) - 1, 1)).clamp_min(1e-6)
+    losses = []
+    for rows in torch.split(torch.arange(len(units), device=units.device), max(1, (1 << 24) // len(means))):
+        logits = -steepness * torch.cdist(units[rows], means).square()
+        logits = logits.masked_fill(owners[clusters[rows], None] == owners, -torch.inf)
+        losses.append(torch.relu(alpha + steepness * near[rows] + logits.logsumexp(dim=1)))
+    return torch.cat(losses)
