@@ -27,8 +27,7 @@ class Cascade(nn.Module):
     Args:
         loss: a pair loss without parameters of a fixed dimension; kept as ``.loss``.
         dims: the lengths of the slices, which together are at most the dimension of the embeddings.
-        shares: for each slice after the first, the share of the former's pairs that it gets.  The paper has three models
-            and the shares one half and one fifth.
+        shares: for each slice after the first, the share of the former's pairs that it gets.
 
     Examples:
         >>> import torch
