@@ -44,6 +44,9 @@ LENS_BINS, FEWEST = 100, 30
 BAND = (0.1, 0.9)
 LARGEST = 2 * MIB
 
+PICTURE = "a picture of the finished model, by which nothing is chosen"
+"""Why a test set is opened."""
+
 
 # ---- which models
 
@@ -87,7 +90,9 @@ def embedded(folder: Path, result: Result, *, train: bool) -> tuple[Tensor, Tens
             raise SystemExit(f"{place} must hold the run of {result.trial.method}, but it does not; --train makes it")
         if not there:
             train_again(folder, result)
-        keep(place, result.trial.config)
+        from studies.untrained import keep_test_set
+
+        keep_test_set(place, result.trial.config, PICTURE)
     stored = np.load(place / TEST_SET_FILE)
     return torch.from_numpy(stored["embeddings"]).float(), torch.from_numpy(stored["labels"]).long()
 
@@ -100,31 +105,6 @@ def train_again(folder: Path, result: Result) -> None:
     again = run_trial(result.trial, lambda _: True, folder=folder)
     if again.status != "done":
         raise SystemExit(f"{result.trial.method} must be trained to its end, but it {again.status}: {again.error}")
-
-
-def keep(place: Path, config: Mapping[str, Any]) -> None:
-    """Embed the test set with the run's model; the opening is on the run's record, with its reason."""
-    from likewise.app.build import this_machine
-    from likewise.app.evaluation import Opening, parts_of
-
-    why = Opening("a picture of the finished model, by which nothing is chosen")
-    *_, part = parts_of(Run(place), dict(config), this_machine(), test=why)
-    with atomic_write(place / TEST_SET_FILE) as file, file.open("wb") as opened:
-        np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=np.zeros(0, bool))
-
-
-def untrained(folder: Path, config: Mapping[str, Any]) -> Path:
-    """The embeddings of the pretrained trunk, without the head that a training would have to learn."""
-    from likewise.app.build import make_model
-
-    place = folder / "runs" / "before"
-    if not (place / TEST_SET_FILE).exists():
-        config = {**config, "model": {**config["model"], "head": "none", "dim": None}}
-        if not (place / "run.yaml").exists():
-            Run.create(place, {"config": config})
-        make_model(config["model"]).save(place / "model.safetensors")
-        keep(place, config)
-    return place / TEST_SET_FILE
 
 
 def names_of(result: Result) -> list[str]:
@@ -311,7 +291,9 @@ def report(folder: Path, *, train: bool = False, before: bool = False, initial: 
     assert labels is not None
     first = next(iter(wanted.values()))[0]
     if before:
-        initial = untrained(folder, first.trial.config)
+        from studies.untrained import embed_untrained
+
+        initial = embed_untrained(folder / "runs" / "before", first.trial.config, PICTURE)
     if initial is not None:
         models.insert(0, looked_before(initial, labels, kept, rows))
     names = names_of(first)

@@ -5,13 +5,13 @@
 
 For every loss of its tables (``reality-check/losses``) 50 settings are tried by Bayesian search, each the mean of
 4 contiguous folds; then the best one is trained 10 times with 4 folds.  The table of a data set has every loss separated
-and concatenated, with 95% intervals over the 10 repeats.  A call that was stopped continues.  The rows of the untrained
-network with PCA are not made.
+and concatenated, with 95% intervals over the 10 repeats, and above them the network before training, its features reduced
+by PCA to 512 and to 128.  A call that was stopped continues.  Where the contrastive and the triplet loss are among them, the
+results are drawn next to what papers claim.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,23 @@ from typing import Any
 from likewise import app
 from likewise.app.search_space import LOSS_LEARNING_RATE, resolve_space
 from likewise.app.study_io import make_study
-from likewise.app.study_table import open_study
 from likewise.metrics import t_interval
 from likewise.protocols import Result
+from studies.papers.planning import (
+    IMAGES,
+    TINY_STEPS,
+    describe,
+    make_parser,
+    markdown,
+    out_of,
+    overlay_root,
+    read_roots,
+    stand_in,
+    tiny_base,
+    training_seconds,
+)
+from studies.papers.pretrained import measure_pretrained
+from studies.published import draw_improvements, draw_trend, papers_versus_reality
 
 DATA = {"CUB200": "cub", "Cars196": "cars", "StanfordOnlineProducts": "sop"}
 """The data sets of its tables, and the recipes of their set-ups."""
@@ -31,14 +45,9 @@ METRICS = ("R@1", "RP", "MAP@R")
 """The columns of its tables; it writes P@1 for R@1."""
 
 LOSSES = tuple(name.rpartition("/")[2] for name in app.list_recipes() if name.startswith("reality-check/losses/"))
-TINY: Mapping[str, Any] = {
-    "data": {"class_path": "Glyphs", "init_args": {"images_per_class": 4}},
-    "transform": "glyphs",
-    "model": {"trunk": "convnet", "weights": None, "dim": 16, "freeze_bn": False},
-    "optimizer": {"lr": 1e-3},
-    "train": {"epochs": 1, "validate_every": 1, "patience": None},
-}
-"""What ``--scale tiny`` changes of the set-up of CUB200: printed characters and a small network, on any machine."""
+
+LONGEST = 1_000 * 100 * 32
+"""The most images that a training of its recipes sees."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +91,7 @@ def base_of(data: str, root: str | None, tiny: bool) -> dict[str, Any]:
         >>> base_of("CUB200", "birds", False)["data"]
         {'init_args': {'root': 'birds'}}
     """
-    recipe = {"config": f"reality-check/{DATA[data]}"}
-    return {**recipe, **TINY} if tiny else {**recipe, "data": {"init_args": {"root": root}}}
+    return overlay_root(f"reality-check/{DATA[data]}", root, tiny_base(root, images=4) if tiny else None)
 
 
 def configure(base: Mapping[str, Any], loss: str, scale: Scale, tiny: bool) -> dict[str, Any]:
@@ -96,7 +104,7 @@ def configure(base: Mapping[str, Any], loss: str, scale: Scale, tiny: bool) -> d
     """
     changes: dict[str, Any] = {"config": f"reality-check/losses/{loss}"}
     if tiny:
-        changes["sampler"] = {"class_path": "PerClassSampler", "init_args": {"classes": 16, "per_class": 2, "steps": 4}}
+        changes["sampler"] = TINY_STEPS
     study = make_study({"schema": 2, "base": base, "methods": {loss: changes}, "protocol": scale.protocol})
     return study.configuration(loss)
 
@@ -149,17 +157,32 @@ def run(
             "protocol": scale.protocol,
         }
         report = app.run_study(study, out / data / "final", execution=execution)
-        text = table_of(data, report.results)
+        config = next(iter(methods.values()))
+        dim = int(config["model"]["dim"])
+        sizes = {"concatenated": scale.folds * dim, "separated": dim}
+        pretrained = measure_pretrained(out / data / "pretrained", config, sizes)
+        text = stand_in(tiny, root) + table_of(data, report.results, pretrained)
         (report.folder / "table.md").write_text(text, encoding="utf-8")
+        draw(report.folder, data, report.rows)
         print(f"\n{text}\n{report.folder / 'table.md'}, {report.page}")
 
 
-def table_of(data: str, results: Sequence[Result]) -> str:
+def draw(folder: Path, data: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Draw the results next to what papers claim, if the contrastive and the triplet loss are among them."""
+    own = [row for row in rows if row.get("combination") != "concatenated" and row["stage"] == "final"]
+    if {"contrastive", "triplet"} <= {row["method"] for row in own}:
+        series = papers_versus_reality(own, data=data)
+        (folder / "papers-versus-reality.svg").write_bytes(draw_improvements(series))
+        (folder / "trend.svg").write_bytes(draw_trend(own, data=data))
+
+
+def table_of(data: str, results: Sequence[Result], pretrained: Mapping[str, Mapping[str, float]] | None = None) -> str:
     """The table of a data set as the paper prints it: P@1, RP and MAP@R in per cent, with 95% intervals over repeats.
 
     Args:
         data: the data set.
         results: of final trials, and of their folds together.
+        pretrained: metrics of the network before training, ``"concatenated"`` and ``"separated"``: at the sizes of these.
 
     Examples:
         >>> from likewise.protocols import Trial
@@ -177,11 +200,14 @@ def table_of(data: str, results: Sequence[Result]) -> str:
                 seeds.setdefault(trial.seed, []).append(result.test[metric])
     names = ["P@1", "RP", "MAP@R"]
     head = [data, *(f"{name}, concatenated" for name in names), *(f"{name}, separated" for name in names)]
-    lines = [head, ["---"] * len(head)]
+    lines = [head]
+    if pretrained:
+        columns = [pretrained[name][metric] for name in ("concatenated", "separated") for metric in METRICS]
+        lines.append(["pretrained", *(f"{100 * value:.2f}" for value in columns)])
     for method in dict.fromkeys(name for name, _, _ in repeats):
         cells = [repeats.get((method, joined, metric), {}) for joined in (True, False) for metric in METRICS]
         lines.append([method, *map(_cell, cells)])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown(lines)
 
 
 def _cell(seeds: Mapping[int, Sequence[float]]) -> str:
@@ -193,15 +219,16 @@ def _cell(seeds: Mapping[int, Sequence[float]]) -> str:
     return f"{100 * found.mean:.2f}{half}"
 
 
-def describe(
+def count(
     out: Path, roots: Mapping[str, str | None], losses: Sequence[str], scale: Scale, minutes: float | None
 ) -> str:
     """How many trainings there are, how many are done, and how many GPU hours the rest would take.
 
-    The estimate is the mean time of the trainings that are done, or ``minutes`` each.
+    Without ``minutes`` or a finished training the estimate is a bound: trainings end when validation no longer improves, at
+    the latest after 1,000 epochs of 100 batches of 32.
 
     Examples:
-        >>> print(describe(Path("nowhere"), {"CUB200": "birds"}, LOSSES, SCALES["paper"], 30))
+        >>> print(count(Path("nowhere"), {"CUB200": "birds"}, LOSSES, SCALES["paper"], 30))
         CUB200: 14 losses x 4 folds x (50 settings + 10 repeats) = 3,360 trainings
         3,360 trainings, 0 done; about 1,680 GPU hours for the rest, at 30.0 minutes each as given
     """
@@ -211,54 +238,22 @@ def describe(
         f"{each:,} trainings"
         for data in roots
     ]
-    seconds = [
-        result.seconds
-        for file in sorted(out.rglob("study.db"))
-        for result in open_study(file.parent).results()
-        if result.status == "done" and result.seconds
-    ]
-    total, source = each * len(roots), "as measured here"
-    if minutes is not None:
-        mean, source = 60 * minutes, "as given"
-    elif seconds:
-        mean = sum(seconds) / len(seconds)
-    else:
-        return "\n".join(
-            [*lines, f"{total:,} trainings, 0 done; none is measured yet: --minutes-each N gives an estimate"]
-        )
-    hours = (total - len(seconds)) * mean / 3600
-    rest = (
-        f"about {hours:,.0f} GPU hours for the rest" if hours >= 1 else f"about {60 * hours:.0f} minutes for the rest"
-    )
-    lines.append(f"{total:,} trainings, {len(seconds):,} done; {rest}, at {mean / 60:.1f} minutes each {source}")
-    return "\n".join(lines)
+    longest = None
+    if scale is SCALES["paper"] and minutes is None:
+        lines.append("trainings end early; the estimate is for 1,000 epochs, the most")
+        longest = sum(each * training_seconds(data, "bninception", LONGEST / IMAGES[data]) for data in roots)
+    return describe(lines, out, each * len(roots), minutes, longest)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Read the command line, and plan or run the study."""
-    parser = argparse.ArgumentParser(prog="python -m studies.papers.reality_check", description=__doc__.split("\n")[0])
-    parser.add_argument("--root", metavar="NAME=FOLDER", nargs="+", default=[], help=f"data sets: {', '.join(DATA)}")
+    parser = make_parser("reality_check", str(__doc__).split("\n")[0], DATA)
     parser.add_argument("--losses", metavar="NAME", nargs="+", default=list(LOSSES), choices=LOSSES, help="only these")
-    parser.add_argument("--scale", choices=tuple(SCALES), default="paper", help="tiny: printed characters, in minutes")
-    parser.add_argument("--out", metavar="FOLDER", type=Path, help="default: studies/reality-check, or -tiny")
-    parser.add_argument("--workers", metavar="N", type=int, help="trainings at once")
-    parser.add_argument("--dry-run", action="store_true", help="only count the trainings, and estimate their time")
-    parser.add_argument("--minutes-each", metavar="N", type=float, help="time of a training, for the estimate")
     options = parser.parse_args(words)
-    tiny = options.scale == "tiny"
-    roots: dict[str, str | None] = {"CUB200": None} if tiny else {}
-    for each in options.root:
-        name, equals, folder = each.partition("=")
-        if name not in DATA or not equals or tiny:
-            parser.error(
-                f"--root must be NAME=FOLDER with a name of {', '.join(DATA)}, for --scale paper, but it is {each}"
-            )
-        roots[name] = folder
-    if not roots:
-        parser.error("--root must name at least one data set, such as CUB200=FOLDER, or --scale must be tiny")
-    out = options.out or Path("studies", "reality-check-tiny" if tiny else "reality-check")
+    tiny, out = options.scale == "tiny", out_of(options, "reality-check")
+    roots = read_roots(parser, options, list(DATA), ["CUB200"])
     if options.dry_run:
-        print(describe(out, roots, options.losses, SCALES[options.scale], options.minutes_each))
+        print(count(out, roots, options.losses, SCALES[options.scale], options.minutes_each))
         return 0
     run(out, roots, options.losses, SCALES[options.scale], tiny, app.Execution(workers=options.workers))
     return 0

@@ -1,7 +1,14 @@
 """Published tables as data, the tournament that the thesis prints, and papers versus reality."""
 
 from studies.published.ranks import Disagreement, disagreements
-from studies.published.reality import Improvement, comparison, draw_improvements, improvements, papers_versus_reality
+from studies.published.reality import (
+    Improvement,
+    claims,
+    comparison,
+    draw_improvements,
+    improvements,
+    papers_versus_reality,
+)
 from studies.published.tables import (
     DATA,
     SOURCES,
@@ -14,6 +21,7 @@ from studies.published.tables import (
     published,
     remarks,
 )
+from studies.published.trend import Score, draw_trend, trend
 
 __all__ = [
     "DATA",
@@ -21,10 +29,13 @@ __all__ = [
     "Disagreement",
     "Improvement",
     "Number",
+    "Score",
+    "claims",
     "comparison",
     "data_of",
     "disagreements",
     "draw_improvements",
+    "draw_trend",
     "impossible",
     "improvements",
     "method_of",
@@ -33,4 +44,5 @@ __all__ = [
     "printed",
     "published",
     "remarks",
+    "trend",
 ]

@@ -253,3 +253,11 @@ def test_the_thesis_grid_goes_through_table_15():
     first = app.tune(begun, "begun", how="grid", search=space, at_once=9, execution=app.Execution(workers=0)).tried
     assert [one.point["loss.alpha"] for one in first] == [5.0, 1.0, 9.0]
     assert {one.point["loss.margin"] for one in first} == {0.0}
+    plan = app.Execution(workers=0)
+    alone = app.tune(begun, "alpha", how="grid", search=["loss.alpha"], at_once=9, execution=plan).tried
+    assert [one.point["loss.alpha"] for one in alone] == [6.0, 2.0, 4.0, *range(8, 18, 2)], "counted from the value"
+    thesis = app.tune(begun, "thesis", how="thesis-grid", at_once=99, execution=plan).tried
+    assert {one.point["loss.alpha"] for one in thesis} == {6.0}, "a value of the configuration that is on the grid"
+    off = app.configure({**flat(), "loss": "ProxyAnchorLoss", "loss.alpha": 6.5})
+    thesis = app.tune(off, "off", how="thesis-grid", at_once=99, execution=plan).tried
+    assert {one.point["loss.alpha"] for one in thesis} == {32.0}, "the table's default, which is on the grid"

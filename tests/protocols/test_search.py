@@ -199,7 +199,8 @@ print([next_points(space, tried, 2, method, 1) for method in (Random(), Bayesian
         assert len(set(points)) == 6
 
     def test_the_grid_goes_one_setting_after_the_other(self):
-        space = {"a": Range(0.0, 2.0, step=1.0, default=1.0), "b": Range(0.0, 1.0, step=0.5, default=0.25)}
+        space = {"a": Range(0.0, 2.0, step=1.0, default=1.0)}
+        space["b"] = Range(0.0, 1.0, step=0.5, default=0.25, on_grid=True)
         grid = CoordinateGrid()
         assert next_points(space, [], 9, grid) == [{"a": a, "b": 0.25} for a in (0.0, 1.0, 2.0)]
         assert next_points(space, [], 2, grid) == [{"a": a, "b": 0.25} for a in (0.0, 1.0)]

@@ -16,7 +16,16 @@ import scipy.stats
 from PIL import Image
 
 from likewise.protocols import STUDY_DATABASE, Result, Study, Trial
-from studies.published import compare, comparison, draw_improvements, improvements, papers_versus_reality, published
+from studies.published import (
+    compare,
+    comparison,
+    draw_improvements,
+    draw_trend,
+    improvements,
+    papers_versus_reality,
+    published,
+    trend,
+)
 
 
 def own(seeds=4, **scores):
@@ -103,9 +112,36 @@ def test_side_by_side():
 
 
 def test_series_without_numbers_are_not_there():
-    assert list(papers_versus_reality(data="Cars196")) == ["reality check, Cars196", "thesis, Cars196"]
+    assert "papers, Cars196" not in papers_versus_reality(data="Cars196", baselines=["Contrastive", "Triplet"])
     assert list(papers_versus_reality(metric="test MAP@R")) == ["reality check, CUB200"]
     assert papers_versus_reality(data="InShop") == {}
+
+
+def test_cars_are_compared_with_the_oldest_loss_that_all_sources_have():
+    """The unified view quotes 79.6 for Margin and 73.2 for ProxyNCA; no source quotes the contrastive or triplet loss."""
+    series = papers_versus_reality(data="Cars196")
+    assert list(series) == ["papers, Cars196", "reality check, Cars196", "thesis, Cars196"]
+    claimed = {each.method: each.relative for each in series["papers, Cars196"]}
+    assert claimed["Margin"] == pytest.approx(79.6 / 73.2 - 1)
+    assert {each.baseline for each in series["papers, Cars196"]} == {"ProxyNCA"}
+    assert {each.baseline for each in series["reality check, Cars196"]} == {"Contrastive", "Triplet", "ProxyNCA"}
+
+
+def test_the_trend_in_absolute_numbers():
+    panels = trend(own(triplet=0.5, mine=0.6), data="Cars196")
+    assert list(panels) == ["according to papers", "according to reality", "yours"]
+    papers = {each.method: each.value for each in panels["according to papers"]["CUB200"]}
+    assert (papers["Contrastive"], papers["ProxyNCA"]) == (0.264, 0.64), "the best claim of a method"
+    reality = {each.method: each.value for each in panels["according to reality"]["SOP"]}
+    assert "Pretrained" not in reality
+    assert reality["Contrastive"] == 0.6934
+    assert [each.year for each in panels["yours"]["Cars196"]] == [2015, None]
+    for name in ("according to papers", "according to reality"):
+        years = [each.year or 9999 for each in panels[name]["Cars196"]]
+        assert years == sorted(years)
+    drawn = draw_trend(own(triplet=0.5), data="Cars196")
+    assert drawn == draw_trend(own(triplet=0.5), data="Cars196")
+    assert all(word in drawn for word in (b"according to papers", b"RaMBO log", b"yours"))
 
 
 def test_text():
@@ -133,7 +169,7 @@ def test_figure_is_a_figure_and_the_same_every_time():
 
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"draw_improvements needs matplotlib; install the extra likewise\[train\]"):
+    with pytest.raises(ImportError, match=r"figures need matplotlib; install the extra likewise\[train\]"):
         draw_improvements(papers_versus_reality())
 
 
@@ -163,16 +199,18 @@ def test_refusals(rows, options, words):
 
 def test_refusals_of_the_figure():
     with pytest.raises(ValueError, match="form must be one of 'svg', 'png'"):
-        draw_improvements({}, "jpeg")
+        draw_improvements(papers_versus_reality(), "jpeg")
     with pytest.raises(ValueError, match="series must hold improvements"):
         draw_improvements({})
     with pytest.raises(ValueError, match="own must hold finished results of Contrastive or Triplet"):
         papers_versus_reality([{"method": "mine", "test R@1": 0.5}])
+    with pytest.raises(ValueError, match="metric must be one that results have"):
+        draw_trend(metric="test nothing")
     with pytest.raises(ValueError, match="data must be one of"):
         papers_versus_reality(data="MNIST")
 
 
-@pytest.mark.parametrize("name", ["tables", "reality", "ranks"])
+@pytest.mark.parametrize("name", ["tables", "reality", "ranks", "trend", "drawing"])
 def test_examples_run(name):
     module = importlib.import_module(f"studies.published.{name}")
     results = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)

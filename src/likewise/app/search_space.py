@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isclose
 from typing import Any
 
 from torch import nn
@@ -64,8 +66,10 @@ def make_search(study: StudyFile, execution: Execution | None = None) -> Search:
     config = study.configuration(method)
     how = options.get("how", "bayesian")
     space = resolve_space(config, options.get("space"), how=how)
-    begin = default_points(config, space) if how != THESIS else (start_of(space),)
-    chosen = CoordinateGrid(start=begin[0]) if how == "grid" and begin else METHODS[how]
+    if how == "grid":
+        space = put_on_grid(config, space)
+    begin = default_points(config, space) if how != THESIS else (start_on_grid(config, space),)
+    chosen = CoordinateGrid(start=begin[0]) if how in ("grid", THESIS) and begin else METHODS[how]
     together = 1 if execution is None else max(1, execution.count() // len(folds))
     return Search(
         method,
@@ -99,6 +103,43 @@ def start_of(space: Space) -> dict[str, Any]:
         {'loss.margin': 0.1}
     """
     return {path: setting.start for path, setting in space.items()}
+
+
+def start_on_grid(config: Tree, space: Space) -> dict[str, Any]:
+    """The values of a configuration where they lie on the grids of a space, and the default of the grid where they do not.
+
+    Examples:
+        >>> config = {"loss": {"class_path": "likewise.losses.TripletLoss", "init_args": {"margin": 0.3}}}
+        >>> grid = Range(0.0, 1.0, step=0.1, default=0.1)
+        >>> start_on_grid(config, {"loss.margin": grid})
+        {'loss.margin': 0.3}
+        >>> start_on_grid(at_point(config, {"loss.margin": 0.33}), {"loss.margin": grid})
+        {'loss.margin': 0.1}
+    """
+    start = start_of(space)
+    for path, setting in space.items():
+        value = _value(config, path)
+        value = _resolve_value(config, path) if value is None else value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            near = [each for each in setting.grid() if isclose(float(each or 0.0), value, abs_tol=1e-12)]
+            start[path] = near[0] if near else start[path]
+    return start
+
+
+def put_on_grid(config: Tree, space: Space) -> dict[str, Any]:
+    """A space in which the steps of declared grids are counted from the values of a configuration.
+
+    Examples:
+        >>> config = {"loss": {"class_path": "likewise.losses.TripletLoss", "init_args": {"margin": 0.25}}}
+        >>> put_on_grid(config, {"loss.margin": Range(0.0, 0.5, step=0.1, default=0.1)})["loss.margin"].grid()
+        (0.05, 0.15, 0.25, 0.35, 0.45)
+    """
+    moved = dict(space)
+    for path, point in ((path, _value(config, path)) for path in space):
+        setting = space[path]
+        if isinstance(setting, Range) and setting.step is not None and setting.has(point):
+            moved[path] = replace(setting, default=point)
+    return moved
 
 
 def check_search(search: Search, trials: Study, folder: object) -> None:

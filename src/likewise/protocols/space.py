@@ -29,7 +29,8 @@ class Range:
         step: the step of a grid.
         whole: whole numbers only.
         default: where a grid begins, and what the setting is if it is not searched.
-        on_grid: whether all ways of searching try values of the grid only; it needs a step.
+        on_grid: whether all ways of searching try values of the grid only; it needs a step, and the grid begins at ``low``.
+            Otherwise the steps are counted from the default, so that it lies on the grid.
 
     Examples:
         >>> Range(0.0, 0.5, step=0.1).grid()
@@ -40,6 +41,8 @@ class Range:
         (1, 2, 3, 4)
         >>> Range(2.0, 100.0, step=2.0, on_grid=True).rounded(31.2)
         32.0
+        >>> Range(1.0, 9.0, step=3.0, default=5.0).grid(), Range(1.0, 9.0, step=3.0, default=5.0, on_grid=True).grid()
+        ((2.0, 5.0, 8.0), (1.0, 4.0, 7.0))
     """
 
     low: float
@@ -95,9 +98,18 @@ class Range:
             values = [self.rounded(self._between(self.low, self.high, share)) for share in shares]
         else:
             step = 1.0 if self.step is None else self.step
-            count = math.floor((self.high - self.low) / step * (1 + 1e-9) + 1e-9)
-            values = [_digits(self.low + index * step, 12) for index in range(count + 1)]
+            first = self.low + self._offset(step) * step
+            count = math.floor((self.high - first) / step * (1 + 1e-9) + 1e-9)
+            values = [_digits(first + index * step, 12) for index in range(count + 1)]
         return tuple(dict.fromkeys(int(value) if self.whole else float(value) for value in values))
+
+    def _offset(self, step: float) -> float:
+        """Where the grid begins, in steps above the low end: a whole number of steps below the default."""
+        if self.default is None or self.on_grid or not self.low <= self.default <= self.high:
+            return 0.0
+        steps = (self.default - self.low) / step
+        rest = steps - math.floor(steps + 1e-9)
+        return rest if rest > 1e-9 else 0.0
 
     @property
     def start(self) -> float:
