@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from likewise import losses, miners
+from likewise.testing import loop_over
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
@@ -26,7 +27,7 @@ def test_python_on_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch):
         exec(compile(block, page.name, "exec"), vars(module))
 
 
-@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+@loop_over("page", TEXTS)
 def test_links_lead_somewhere(page: Path):
     prose = re.sub(
         r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE
@@ -36,7 +37,7 @@ def test_links_lead_somewhere(page: Path):
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+@loop_over("page", TEXTS)
 def test_make_targets_exist(page: Path):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for name in re.findall(r"^\$ make ([a-z-]+)", page.read_text(), re.MULTILINE):

@@ -426,7 +426,7 @@ def commands() -> list[str]:
     )
 
 
-@pytest.mark.parametrize("command", commands())
+@loop_over("command", commands())
 def test_commands_that_are_shown_are_understood(command: str):
     _, _, *words = shlex.split(command)
     named = words[words.index("--config") + 1]

@@ -67,6 +67,7 @@ from likewise.losses import (
     TripletLoss,
 )
 from likewise.miners import BatchHardMiner, DistanceWeightedMiner, EasyPositiveMiner, PairMarginMiner, SemiHardMiner
+from likewise.testing import loop_over
 from likewise.testing.batches import DEGENERATE, make_batch
 
 CATALOG = catalog()
@@ -128,7 +129,7 @@ def test_reductions_without_a_closed_form(reduction):
     )
 
 
-@pytest.mark.parametrize("name", CLOSED)
+@loop_over("name", CLOSED)
 def test_closed_forms_on_poor_batches(name):
     for batch in ("ragged", *DEGENERATE):
         assert_same(CLOSED[name].make(10, 5).double(), *make_batch(batch))
@@ -271,7 +272,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS[:4])
+@loop_over("reduction", REDUCTIONS[:4])
 @pytest.mark.parametrize("name", PARTS)
 def test_the_chain_rule(name, reduction):
     """Against autograd through the dense engine, for everything that can be written down."""
@@ -340,7 +341,7 @@ CURVES = [
 ]
 
 
-@pytest.mark.parametrize("curve", CURVES, ids=repr)
+@loop_over("curve", CURVES)
 def test_simplifying_changes_nothing(curve):
     at = torch.linspace(-1.0, 1.0, 11, dtype=torch.float64)
     found = torch.as_tensor(evaluate(simplify(curve), {s: at}), dtype=torch.float64).expand_as(at)

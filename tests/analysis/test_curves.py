@@ -27,6 +27,7 @@ from likewise.losses import (
     SoftmaxLoss,
     WeightedSum,
 )
+from likewise.testing import loop_over
 
 COARSE = GRID[::10]
 
@@ -151,7 +152,7 @@ def test_unordered_pairs_have_one_weight():
 ORDERED = [name for name, entry in catalog().items() if entry.has_proxies or entry.kind.takes_references]
 
 
-@pytest.mark.parametrize("name", ORDERED)
+@loop_over("name", ORDERED)
 def test_where_it_stands_a_pair_has_its_weight(name: str):
     """The curve at a pair's own cosine is the pair's weight, for every loss."""
     x, y = batch()
@@ -180,7 +181,7 @@ def test_where_it_stands_a_pair_has_its_weight(name: str):
     assert float(here) == pytest.approx(float(weights[0, median]) * chain.get(similarity, 1.0), rel=1e-6, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", list(catalog()))
+@loop_over("name", list(catalog()))
 def test_every_loss_has_typical_curves(name: str):
     torch.manual_seed(0)
     loss = catalog()[name].make(8, 16).double()

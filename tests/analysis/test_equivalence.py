@@ -45,7 +45,7 @@ from likewise.losses import (
     WeightedSum,
 )
 from likewise.miners import MultiSimilarityMiner, ValidTripletMiner
-from likewise.testing import make_batch
+from likewise.testing import loop_over, make_batch
 
 CATALOG = catalog()
 FUNCTIONS_OF_SIMILARITIES = [name for name in CATALOG if name != "SphereFace"]
@@ -83,7 +83,7 @@ def same_gradients(loss, double, embeddings, labels, parameters, tolerance=1e-10
 # ------------------------------------------------------------------------------------------------ Theorem 3.1
 
 
-@pytest.mark.parametrize("stop_gradient", [True, False], ids=["weights of one batch", "weights of every batch"])
+@loop_over("stop_gradient", [True, False])
 @pytest.mark.parametrize("name", FUNCTIONS_OF_SIMILARITIES)
 def test_theorem(name, stop_gradient):
     """By the embeddings, and by the parameters of a network with batch norm, to 1e-10 in float64."""

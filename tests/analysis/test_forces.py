@@ -21,6 +21,7 @@ from likewise.losses import (
     SupConLoss,
     TripletLoss,
 )
+from likewise.testing import loop_over
 
 
 def batch(dim: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -28,7 +29,7 @@ def batch(dim: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
     return torch.randn(12, dim, generator=generator, dtype=torch.float64), torch.arange(12) // 3
 
 
-@pytest.mark.parametrize("name", list(catalog()))
+@loop_over("name", list(catalog()))
 def test_the_parts_are_the_whole(name: str):
     """Against autograd of the loss itself; and a part along plus a part across is the part."""
     x, y = batch()

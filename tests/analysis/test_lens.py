@@ -54,6 +54,7 @@ from likewise.miners import (
     TripletMarginMiner,
     TripletMiner,
 )
+from likewise.testing import loop_over
 from tests.analysis.agreement import NODE, TIES_ARE_FREE, batches, evaluated, facts, gaps, in_python
 from tests.report.browser import CHROMIUM
 
@@ -79,7 +80,7 @@ def test_it_names_every_loss(known: dict[str, Any]):
     assert list(known) == list(catalog()), "run `make lens`"
 
 
-@pytest.mark.parametrize("name", catalog())
+@loop_over("name", catalog())
 def test_it_names_a_loss_with_its_parameters(known: dict[str, Any], name: str):
     entry, said = catalog()[name], known[name]
     example = entry.make(num_classes=3, embedding_dim=2)

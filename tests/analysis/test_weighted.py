@@ -32,7 +32,7 @@ from likewise.losses import (
 )
 from likewise.losses.weighted import WeightedPairLoss
 from likewise.miners import BatchHardMiner, MultiSimilarityMiner, PairMarginMiner, ValidTripletMiner
-from likewise.testing import LABELS, make_batch
+from likewise.testing import LABELS, loop_over, make_batch
 from tests.analysis.weighted_case import ALPHA, BETA, GAMMA, RELATIVE, eq_15_and_16
 
 
@@ -64,8 +64,8 @@ def eq_10_and_11(similarities, rows, is_positive):
 LIFTED = {"attract": logsumexp(-s, POSITIVES), "repel": logsumexp(s, NEGATIVES)}
 
 
-@pytest.mark.parametrize("backend", ["dense", "chunked"])
-@pytest.mark.parametrize("miner", [ValidTripletMiner(0.1), PairMarginMiner(), BatchHardMiner()], ids=repr)
+@loop_over("backend", ["dense", "chunked"])
+@loop_over("miner", [ValidTripletMiner(0.1), PairMarginMiner(), BatchHardMiner()])
 def test_raw_is_its_weights(miner, backend):
     """Eq. 15 and 16 over the mined pairs give the gradient of Eq. 17."""
     weighted = WeightedPairLoss(eq_15_and_16, statistics=RELATIVE, miner=miner, backend=backend)
@@ -108,9 +108,9 @@ def test_the_hinge_of_lifted_structure_closes_somewhere():
     assert not float(loss(x, y))
 
 
-@pytest.mark.parametrize("batch", LABELS)
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none", "nonzero"])
-@pytest.mark.parametrize("miner", [None, ValidTripletMiner(0.1), MultiSimilarityMiner(0.5)], ids=repr)
+@loop_over("batch", LABELS)
+@loop_over("reduction", ["mean", "sum", "none", "nonzero"])
+@loop_over("miner", [None, ValidTripletMiner(0.1), MultiSimilarityMiner(0.5)])
 def test_the_chunked_engine_agrees(batch, reduction, miner, monkeypatch):
     """Some rows at a time: two rows are a chunk."""
     monkeypatch.setattr("likewise.engines.recompute.BUDGET", {"cpu": 1, "cuda": 1})

@@ -37,7 +37,7 @@ from likewise.losses import (
     WeightedSum,
 )
 from likewise.miners import BatchHardMiner, DistanceWeightedMiner, ValidTripletMiner
-from likewise.testing import LABELS, make_batch
+from likewise.testing import LABELS, loop_over, make_batch
 
 CATALOG = catalog()
 
@@ -156,7 +156,7 @@ def test_derivatives_with_references_are_finite_differences():
     )
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOG if name != "SphereFace"])
+@loop_over("name", [name for name in CATALOG if name != "SphereFace"])
 def test_weights_are_the_whole_gradient(name):
     """Nothing is left unexplained, and forces put together by hand from the weights are the gradient.
 

@@ -244,7 +244,7 @@ def test_a_second_loss_is_given_like_the_first(here: Path):
     assert make_lens({"lens": configured(*GLYPHS)["lens"]}, CircleLoss()) is None
 
 
-@pytest.mark.parametrize("words", MISTAKES)
+@loop_over("words", MISTAKES)
 def test_a_mistake_is_one_sentence(words: str, capsys: pytest.CaptureFixture[str]):
     given = words.split()
     first = [] if given[0] in ("--resume", "nowhere") or "--data" in given else list(GLYPHS)

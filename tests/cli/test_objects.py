@@ -17,7 +17,7 @@ from likewise.app.objects import KINDS, import_class, make, resolve
 from likewise.cli.catalog import FILE, entries
 from likewise.data import MiningSampler
 from likewise.testing import loop_over
-from likewise.trunks import TRUNKS
+from likewise.trunks import TRUNKS, Embedder
 
 MORE = {
     "DirectionRegularized": ["--loss.loss", "ProxyNCALoss"],
@@ -35,11 +35,17 @@ class _Data:
     class_names = ("a", "b", "c", "d")
 
 
+@pytest.fixture(scope="module")
+def model() -> Embedder:
+    """The default network, which takes longer to make than a loss."""
+    return build.make_model({**parse_request(read_request(["--data", "Glyphs"]))["model"], "dim": 8})
+
+
 @pytest.mark.parametrize("name", KINDS["loss"].names())
-def test_every_loss_can_be_made_and_trained(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_every_loss_can_be_made_and_trained(name: str, model: Embedder, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(build, "class_embeddings", lambda names, *_, **options: torch.eye(len(names)))
     config = parse_request(read_request(["--data", "Glyphs", "--loss", name, *MORE.get(name, [])]))
-    loss = build.make_loss(config, _Data(), build.make_model({**config["model"], "dim": 8}))
+    loss = build.make_loss(config, _Data(), model)
     assert type(loss).__name__ == name
     torch.manual_seed(0)
     embeddings = torch.randn(12, 8, requires_grad=True)

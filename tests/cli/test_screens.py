@@ -74,7 +74,7 @@ def test_listings_fit(command: str, width: int, monkeypatch: pytest.MonkeyPatch,
     assert max(map(len, capsys.readouterr().out.splitlines())) <= min(width, 100)
 
 
-@pytest.mark.parametrize("name", KINDS["loss"].names())
+@loop_over("name", KINDS["loss"].names())
 def test_a_loss_is_described_from_its_own_declaration(name: str, capsys: pytest.CaptureFixture[str]):
     assert main(["losses", name]) == 0
     text = capsys.readouterr().out

@@ -12,6 +12,7 @@ from PIL import Image
 
 from likewise.data.loader import pack_rows
 from likewise.data.resample import PackedImages, resample_batch, resample_each
+from likewise.testing import loop_over
 
 
 def picture(height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -66,7 +67,7 @@ def test_boxes_of_whole_pixels_are_pillows_crop_and_resize(size):
         assert np.abs(ours.astype(int) - theirs).max() <= 1
 
 
-@pytest.mark.parametrize("box", [*whole_boxes(41, 52, 6, seed=2), *BROKEN_BOXES, *OVERHANGING])
+@loop_over("box", [*whole_boxes(41, 52, 6, seed=2), *BROKEN_BOXES, *OVERHANGING])
 @pytest.mark.parametrize("size", [(12, 15), (56, 48)])
 def test_both_engines_are_the_triangle_filter(box, size):
     image, boxes = picture(41, 52), torch.tensor([box], dtype=torch.float64)

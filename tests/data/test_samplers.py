@@ -26,6 +26,7 @@ from likewise.data.samplers import (
     ResumableSampler,
 )
 from likewise.data.tag_sampler import MultiLabelSampler
+from likewise.testing import loop_over
 
 TAGS = torch.rand(120, 24, generator=torch.Generator().manual_seed(2)) < 0.15
 LABELS = torch.arange(24).repeat_interleave(5)[torch.randperm(120, generator=torch.Generator().manual_seed(0))]
@@ -122,7 +123,7 @@ def test_processes_share_every_batch(make: Callable[..., ResumableSampler], worl
 
 
 @every_sampler
-@pytest.mark.parametrize("done", [0, 1, 4, 7])
+@loop_over("done", [0, 1, 4, 7])
 def test_it_continues_in_the_middle_of_an_epoch(make: Callable[..., ResumableSampler], done: int):
     sampler = make(seed=6)
     list(sampler)
@@ -489,8 +490,8 @@ def refused(**change: object) -> None:
     MAKERS["per class"]().load_state_dict({**state, **change})
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
+@loop_over(
+    "call, message",
     [
         (lambda: RandomBatchSampler([0, 1], batch_size=3), "batch_size must be at most the number of images, 2"),
         (

@@ -53,6 +53,7 @@ from likewise.formula import (
     square,
 )
 from likewise.losses import PairLoss
+from likewise.testing import loop_over
 from tests.memory import HIGH_WATER
 
 RECOMPUTE = sys.modules["likewise.engines.recompute"]
@@ -130,7 +131,7 @@ def test_chunks_of_any_height(height: int, miner: object, monkeypatch: pytest.Mo
             torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@loop_over("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "squared_euclidean", "snr"])
 def test_as_exact_as_the_matrix(similarity: str, dtype: torch.dtype) -> None:
     embeddings, labels = batch(dtype=dtype)
@@ -173,8 +174,8 @@ def test_without_a_graph() -> None:
         assert torch.equal(loss(embeddings.requires_grad_(), labels), expected.detach())
 
 
-@pytest.mark.parametrize("classes", [9, 2])
-@pytest.mark.parametrize("backend", ["dense", "chunked"])
+@loop_over("classes", [9, 2])
+@loop_over("backend", ["dense", "chunked"])
 @pytest.mark.parametrize(
     "make",
     [
@@ -363,7 +364,7 @@ def test_a_statistic_of_the_batch_takes_one_more() -> None:
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (7, 3), (8, 3), (100, 10**6), (1000, 50), (0, 5)])
-@pytest.mark.parametrize("budget", [1, 10**5, 10**9])
+@loop_over("budget", [1, 10**5, 10**9])
 def test_chunks_cover_every_row_once(m: int, n: int, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RECOMPUTE, "BUDGET", {"cpu": budget, "cuda": budget})
     relation = Labels(torch.zeros(m, dtype=torch.long), torch.zeros(n, dtype=torch.long))

@@ -30,6 +30,7 @@ from likewise.formula import (
     per_pair,
     s,
 )
+from likewise.testing import loop_over
 
 DISPATCH = sys.modules["likewise.engines.dispatch"]
 CHOOSE = DISPATCH.choose
@@ -99,7 +100,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("batch", "formulas", "expected"), TABLE)
+@loop_over("batch, formulas, expected", TABLE)
 def test_auto(batch: Fake, formulas: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DISPATCH, "_has_triton", lambda: True)
     plan = engines.choose(batch)

@@ -50,6 +50,7 @@ from likewise.formula import (
 )
 from likewise.losses import PairLoss
 from likewise.miners import BatchHardMiner, SemiHardMiner, TripletMiner
+from likewise.testing import loop_over
 
 DISPATCH, RECOMPUTE = (sys.modules[f"likewise.engines.{name}"] for name in ("dispatch", "recompute"))
 
@@ -193,7 +194,7 @@ def test_every_fold_of_every_fold_is_what_loops_give(outer: str, inner: str, ove
 
 
 @pytest.mark.parametrize(("backend", "relate"), WAYS)
-@pytest.mark.parametrize("outer", ["sum", "mean", "max", "logsumexp", "min", "count"])
+@loop_over("outer", ["sum", "mean", "max", "logsumexp", "min", "count"])
 def test_an_anchor_without_positives_gets_the_identity(outer: str, backend: str, relate: Callable) -> None:
     folds = {**FOLDS, "min": smallest}
     hinges = add_up(relu(s - s_p + 0.1), NEGATIVES)
@@ -257,7 +258,7 @@ def relations() -> Iterator[tuple[Relation, Masks]]:
     yield Masks(kind == 0, kind == 1), Masks(kind == 0, kind == 1)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@loop_over("name", FORMULAS)
 @pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
 def test_other_references(name: str, backend: str) -> None:
     anchors, references = embed(7), embed(9, seed=1)
@@ -271,7 +272,7 @@ def test_other_references(name: str, backend: str) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@loop_over("name", FORMULAS)
 @pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
 def test_a_mined_relation(name: str, backend: str) -> None:
     """A miner's condition with a fold and a number for the whole batch: positions of positives are not known."""
@@ -290,7 +291,7 @@ def test_a_mined_relation(name: str, backend: str) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@loop_over("name", FORMULAS)
 @pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
 def test_many_positives(name: str, backend: str) -> None:
     """Nineteen are too many to expand."""
@@ -303,7 +304,7 @@ def test_many_positives(name: str, backend: str) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@loop_over("name", FORMULAS)
 @pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
 def test_a_known_matrix(name: str, backend: str) -> None:
     leaf = unit_products(embed(9)).requires_grad_()
@@ -414,8 +415,8 @@ def loss_of(term: Term, **options: str) -> Declared:
     return loss
 
 
-@pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
-@pytest.mark.parametrize("fold", [add_up, mean, largest, smallest, logsumexp])
+@loop_over("backend", ["dense", "chunked", "auto"])
+@loop_over("fold", [add_up, mean, largest, smallest, logsumexp])
 @pytest.mark.parametrize(
     "positive",
     [
@@ -472,7 +473,7 @@ def smooth_ap(S: Tensor, labels: Tensor) -> Tensor:
     return torch.stack(values).mean()
 
 
-@pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
+@loop_over("backend", ["dense", "chunked", "auto"])
 @pytest.mark.parametrize("labels", [LABELS, torch.arange(22) % 2, torch.arange(36) % 2], ids=["few", "ten", "many"])
 def test_a_soft_rank_in_three_lines(labels: Tensor, backend: str) -> None:
     embeddings = embed(len(labels))

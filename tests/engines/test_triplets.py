@@ -51,6 +51,7 @@ from likewise.miners import (
     TripletMarginMiner,
     TripletMiner,
 )
+from likewise.testing import loop_over
 
 DENSE, DISPATCH, RECOMPUTE = (sys.modules[f"likewise.engines.{name}"] for name in ("dense", "dispatch", "recompute"))
 
@@ -143,7 +144,7 @@ def test_forms_that_sorting_takes(formula: Formula, hinge: Hinge) -> None:
     assert match_hinge(formula) == hinge
 
 
-@pytest.mark.parametrize("formula", DIFFERENT, ids=repr)
+@loop_over("formula", DIFFERENT)
 def test_forms_that_sorting_must_not_take(formula: Formula) -> None:
     assert match_hinge(formula) is None
 
@@ -162,8 +163,8 @@ def test_triplet_losses_are_forms_that_sorting_takes() -> None:
     assert match_hinge(violated.units) == Hinge("inside", 0.0, 0.3, below=False)
 
 
-@pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
-@pytest.mark.parametrize("ties", [False, True])
+@loop_over("backend", ["dense", "chunked", "auto"])
+@loop_over("ties", [False, True])
 def test_sorting_gives_what_loops_give(backend: str, ties: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where negatives are exactly at a threshold, which is not above it; no other way is taken."""
     monkeypatch.setattr(DENSE, "fold_each_positive", None)
@@ -210,7 +211,7 @@ def test_sorting_gives_what_loops_give(backend: str, ties: bool, monkeypatch: py
         torch.testing.assert_close(found.double(), torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["dense", "chunked"])
+@loop_over("backend", ["dense", "chunked"])
 @pytest.mark.parametrize(
     "miner", [None, SemiHardMiner(0.4), TripletMarginMiner(0.1), TripletMarginMiner(-0.1)], ids=repr
 )
@@ -248,9 +249,9 @@ TRIPLETS = [(0, 2, 1), (0, 5, 3), (0, 2, 1), (4, 1, 8), (3, 7, 0), (10, 3, 5)]  
 ANCHORS, POSITIVE_INDEX, NEGATIVE_INDEX = torch.tensor(TRIPLETS).T
 
 
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
-@pytest.mark.parametrize("reduction", ["mean", "nonzero", "sum", "none"])
+@loop_over("gaps", [False, True])
+@loop_over("backend", ["dense", "chunked", "auto"])
+@loop_over("reduction", ["mean", "nonzero", "sum", "none"])
 def test_given_triplets(reduction: str, backend: str, gaps: bool) -> None:
     """Two values for each triplet, a number per anchor inside, and triplets that do not count."""
     valid = torch.tensor([True, True, False, True, True, True])
@@ -321,8 +322,8 @@ def similarity_of(loss: nn.Module) -> Similarity:
     return Euclidean() if isinstance(loss, MarginLoss) else Cosine()
 
 
-@pytest.mark.parametrize("labels", [FEW, MANY], ids=["few", "many"])
-@pytest.mark.parametrize("make", LOSSES, ids=["triplet", "soft", "margin"])
+@loop_over("labels", [FEW, MANY])
+@loop_over("make", LOSSES)
 @pytest.mark.parametrize("miner", RULES, ids=repr)
 def test_a_rule_chooses_the_triplets_that_its_miner_names(
     miner: TripletMiner, make: Callable[..., nn.Module], labels: Tensor
@@ -342,7 +343,7 @@ def test_a_rule_chooses_the_triplets_that_its_miner_names(
             torch.testing.assert_close(gradient_of(loss(leaf, labels), leaf), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("make", LOSSES, ids=["triplet", "soft", "margin"])
+@loop_over("make", LOSSES)
 @pytest.mark.parametrize("miner", RULES, ids=repr)
 def test_a_rule_as_folds_is_the_rule_by_index(miner: TripletMiner, make: Callable[..., nn.Module]) -> None:
     """The declaration under the rule, executed as plain folds, whatever the dispatcher would do."""

@@ -49,6 +49,7 @@ from likewise.losses import (
     WeightedSum,
 )
 from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner, RandomMiner, SemiHardMiner
+from likewise.testing import loop_over
 
 BACKEND_NAMES = ", ".join(map(repr, BACKENDS))
 
@@ -63,8 +64,8 @@ Y = torch.tensor([0, 0, 1, 1])
 UNIT = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.6, 0.8], [0.8, 0.0, 0.6]])
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
+@loop_over(
+    "call, message",
     [
         (lambda: MultiSimilarityLoss(alpha=0.0), "MultiSimilarityLoss: alpha must be a number > 0, but it is 0.0"),
         (lambda: MultiSimilarityLoss(beta=float("nan")), "beta must be a number > 0, but it is nan"),

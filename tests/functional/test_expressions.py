@@ -8,14 +8,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 
 from likewise import functional, losses
 from likewise.formula import as_similarity
 from likewise.testing import loop_over, make_batch
-from tests.functional.cases import CASES, Case, function_of, label
+from tests.functional.cases import CASES, Case, function_of
 
 SHOWN = [case for case in CASES if not case.options.get("soft") and "num_classes" not in case.construction]
 """An expression has a hinge for triplets, and one boundary for all classes."""
@@ -73,7 +72,7 @@ def proxy_names(case: Case, embeddings: Tensor, labels: Tensor, proxies: Tensor,
 
 
 @loop_over("seed", range(3))
-@pytest.mark.parametrize("case", SHOWN, ids=label)
+@loop_over("case", SHOWN)
 def test_the_expression_in_the_docstring_is_the_value(case: Case, seed: int):
     embeddings, labels = make_batch("balanced", seed=seed)
     embeddings = 0.3 * embeddings  # inner products of which a plain exponential can be taken

@@ -42,7 +42,7 @@ ON_PAIRS = [case for case in DEFAULT if issubclass(case.kind, losses.PairLoss)]
 BATCH_ARGUMENTS = ["embeddings", "labels", "references", "reference_labels"]
 
 every_case = pytest.mark.parametrize("case", CASES, ids=label)
-every_kind = pytest.mark.parametrize("case", DEFAULT, ids=label)
+every_kind = loop_over("case", DEFAULT)
 
 
 # names and signatures -------------------------------------------------------------------------------------------------
@@ -166,20 +166,20 @@ def test_equals_the_module_under_every_reduction(case: Case, reduction: str):
         compare(case, "ragged", reduction=reduction, tolerance=tolerance_of(case))
 
 
-@pytest.mark.parametrize("case", [*WITH_PROXIES, *ON_PAIRS, *LEARNED], ids=label)
+@loop_over("case", [*WITH_PROXIES, *ON_PAIRS, *LEARNED])
 def test_equals_the_module_in_chunks(case: Case):
     """What a backward pass recomputes finds the tensors of the call, not the module's placeholders."""
     compare(case, "ragged", backend="chunked", tolerance=max(tolerance_of(case), 1e-10))
 
 
-@pytest.mark.parametrize("case", ON_PAIRS, ids=label)
+@loop_over("case", ON_PAIRS)
 def test_equals_the_module_with_references(case: Case):
     if case.kind.takes_references:
         references, reference_labels = make_batch("balanced", seed=3)
         compare(case, "ragged", references=references, reference_labels=reference_labels, tolerance=tolerance_of(case))
 
 
-@pytest.mark.parametrize("case", ON_PAIRS, ids=label)
+@loop_over("case", ON_PAIRS)
 def test_equals_the_module_on_a_relation(case: Case):
     embeddings, labels = make_batch("ragged")
     same = labels[:, None] == labels
@@ -207,7 +207,7 @@ def test_equals_the_module_with_a_miner(name: str, miner: miners.Miner):
     compare(case, "ragged", miner=miner, tolerance=tolerance_of(case))
 
 
-@pytest.mark.parametrize("case", LEARNED, ids=label)
+@loop_over("case", LEARNED)
 def test_learned_numbers_get_a_gradient(case: Case):
     module = case.make()
     tensors = case.tensors(module)
@@ -313,7 +313,7 @@ def refusal(call: Callable[[], Any]) -> Exception | None:
     return None
 
 
-@pytest.mark.parametrize("case", WITH_PROXIES, ids=label)
+@loop_over("case", WITH_PROXIES)
 def test_bad_proxies_get_one_sentence(case: Case):
     embeddings, labels = make_batch("ragged")
     proxies = case.make().proxies.detach()
@@ -366,7 +366,7 @@ def test_a_bad_learned_number_gets_one_sentence(call: Any, error: type[Exception
 # purity ---------------------------------------------------------------------------------------------------------------
 
 
-@every_case
+@loop_over("case", CASES)
 def test_draws_no_random_numbers_and_changes_no_input(case: Case):
     embeddings, labels = make_batch("ragged", seed=hash(label(case)) % 1000)
     tensors = case.tensors(case.make())
@@ -433,7 +433,7 @@ def test_without_gradients(case: Case):
     torch.testing.assert_close(value, case.call(embeddings, labels, tensors).detach())
 
 
-@pytest.mark.parametrize("case", [*DEFAULT, *LEARNED], ids=label)
+@loop_over("case", [*DEFAULT, *LEARNED])
 @loop_over("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision(case: Case, dtype: torch.dtype):
     """The value is float32 and that of the module; gradients have the dtype of what they are gradients of."""

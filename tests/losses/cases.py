@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from functools import partial
@@ -19,12 +20,24 @@ from tests.oracles import proxies as proxy_oracles
 from tests.oracles import soft_rank as rank_oracles
 
 
+def remember_last(compute: Callable[..., oracles.Terms]) -> Callable[..., oracles.Terms]:
+    """Keep the last result: the reductions of a batch are of the same units."""
+    last: list[Any] = [None, None]
+
+    def result(*batch: Any) -> oracles.Terms:
+        if batch != last[0]:
+            last[:] = copy.deepcopy(batch), compute(*batch)
+        return last[1]
+
+    return result
+
+
 def against(oracle: Callable[..., oracles.Terms], **options: Any) -> Callable[..., Any]:
     """An oracle of units, reduced."""
+    terms = remember_last(lambda *batch: oracle(oracles.batch(*batch), **options))
 
     def value(embeddings, labels, references, reference_labels, reduction):
-        batch = oracles.batch(embeddings, labels, references, reference_labels)
-        return oracles.reduce(oracle(batch, **options), reduction, len(embeddings))
+        return oracles.reduce(terms(embeddings, labels, references, reference_labels), reduction, len(embeddings))
 
     return value
 
@@ -267,9 +280,11 @@ def proxy_case(
             torch.manual_seed(0)
             return prepare(kind(10, 5, **options, **more))
 
+    units = remember_last(lambda *batch: oracle(*batch, **options))
+
     def value(embeddings, labels, references, reference_labels, reduction):
         proxies = make().proxies.tolist()
-        terms = oracle(embeddings, labels, proxies, **options)
+        terms = units(embeddings, labels, proxies)
         anchors = len(proxies) if proxies_are_anchors else len(embeddings)
         extra = penalty(proxies) if penalty is not None else 0.0
         if kind is losses.ProxyGMLLoss:

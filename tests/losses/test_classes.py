@@ -105,7 +105,7 @@ def value_and_gradients(loss: losses.ProxyLoss) -> list[Tensor]:
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("reduction", ["mean", "none"])
+@loop_over("reduction", ["mean", "none"])
 @pytest.mark.parametrize("name", MAKERS)
 def test_chunked_equals_dense(name: str, reduction: str):
     dense, chunked = (value_and_gradients(make(name, each, reduction=reduction)) for each in ("dense", "chunked"))
@@ -143,7 +143,7 @@ def test_the_matrix_is_never_whole(name: str, tiny: None, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("name", [name for name in MAKERS if name not in ("everything",)])
+@loop_over("name", [name for name in MAKERS if name not in ("everything",)])
 def test_classify_is_the_argmax_of_the_logits(name: str):
     loss = make(name, "auto")
     embeddings, _ = batch(23)
@@ -180,8 +180,8 @@ def test_backward_inside_autocast_is_in_full_precision():
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", ["arc-face", "softmax-bias", "sub-center", "proxy-anchor", "soft-triple"])
+@loop_over("dtype", [torch.bfloat16, torch.float16])
+@loop_over("name", ["arc-face", "softmax-bias", "sub-center", "proxy-anchor", "soft-triple"])
 def test_half_precision_proxies(name: str, dtype: torch.dtype):
     """Computed in float32 from the rounded table, and the gradient rounded once: equal to the float32 one, rounded."""
     half = make(name, "chunked").to(dtype)

@@ -36,6 +36,7 @@ from likewise.formula.expressions import Number, PerAnchor, PerReference
 from likewise.formula.folds import Count, Mean, Sum
 from likewise.formula.traversal import walk
 from likewise.losses.centers import blend_centers, nearest_center
+from likewise.testing import loop_over
 from tests.losses.test_classes import MAKERS, C, D, batch, make, value_and_gradients
 
 PASSES_OF_THEIR_OWN = ("repulsion", "repulsion-through", "proxy-gml")
@@ -45,8 +46,8 @@ PASSES_OF_THEIR_OWN = ("repulsion", "repulsion-through", "proxy-gml")
 # -------------------------------------------------------------------------------------------------------- whole losses
 
 
-@pytest.mark.parametrize("reduction", ["mean", "none"])
-@pytest.mark.parametrize("name", MAKERS)
+@loop_over("reduction", ["mean", "none"])
+@loop_over("name", MAKERS)
 def test_the_engine_with_masks_says_the_same(name: str, reduction: str):
     """Who looks on gets the engine for any pair_batch: it makes masks of labels, and a curve for every pair."""
     ours = value_and_gradients(make(name, "auto", reduction=reduction))
@@ -154,9 +155,9 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS)
+@loop_over("columns", COLUMNS.values())
 @pytest.mark.parametrize("curve", CURVES)
-@pytest.mark.parametrize("fold", FOLDS)
+@loop_over("fold", FOLDS)
 def test_folds_are_those_of_masks(fold: str, curve: str, columns: Tensor):
     """Value and every gradient, from one matrix and from chunks of two, four and three columns."""
     for over in (POSITIVES, NEGATIVES, BOTH):
@@ -193,9 +194,9 @@ def _learned(term: Any) -> list[Any]:
     return [node for node in walk(term) if isinstance(node, Number) and isinstance(node.value, Tensor)]
 
 
-@pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS)
-@pytest.mark.parametrize("over", [POSITIVES, NEGATIVES, BOTH])
-@pytest.mark.parametrize("condition", [None, s > 0.0], ids=["all", "above zero"])
+@loop_over("columns", COLUMNS.values())
+@loop_over("over", [POSITIVES, NEGATIVES, BOTH])
+@loop_over("condition", [None, s > 0.0])
 def test_counts_are_those_of_masks(condition: Any, over: Any, columns: Tensor):
     term = count(over, condition)
     matrix, masks, numbers = problem_of(columns)

@@ -9,11 +9,11 @@ import torch
 
 from likewise.formula import Cosine, Labels, MatrixLoss, PairBatch, Regularizer, Term, sort_declaration
 from likewise.losses import Between, ProxyLoss
-from likewise.testing import LossCase
+from likewise.testing import LossCase, loop_over
 from tests.losses.cases import CASES, PROXY_CASES
 
 EVERY_CASE = [*CASES, *PROXY_CASES]
-over_cases = pytest.mark.parametrize("case", EVERY_CASE, ids=[case.label for case in EVERY_CASE])
+over_cases = loop_over("case", EVERY_CASE)
 
 
 def declared(loss: torch.nn.Module) -> list[Term | Regularizer | MatrixLoss]:

@@ -15,7 +15,7 @@ from likewise.engines import dispatch, recompute
 from likewise.formula import Labels, Masks, Triplets
 from likewise.losses import DirectionRegularized
 from likewise.losses.direction import _Points
-from likewise.testing import make_batch
+from likewise.testing import loop_over, make_batch
 from tests.oracles import direction
 from tests.oracles import losses as oracles
 from tests.oracles import miners as miner_oracles
@@ -90,7 +90,7 @@ def in_small_chunks(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("backend", ["dense", "auto", "chunked"])
-@pytest.mark.parametrize("name", PAIR_CASES)
+@loop_over("name", PAIR_CASES)
 def test_pair_losses_equal_plain_loops(name: str, backend: str, monkeypatch: pytest.MonkeyPatch):
     in_small_chunks(monkeypatch)
     monkeypatch.setattr(dispatch, "INDEX_FROM", 1)  # for "auto"

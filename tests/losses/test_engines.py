@@ -27,7 +27,7 @@ from likewise.formula import (
     s,
     where,
 )
-from likewise.testing import make_batch
+from likewise.testing import loop_over, make_batch
 from tests.losses.cases import CASES
 from tests.memory import GIVES_BACK, HIGH_WATER
 
@@ -82,7 +82,7 @@ def agree(make, *args, **options) -> None:
     torch.testing.assert_close(both(make(backend="chunked"), *args, **options), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("labels", LABELS)
+@loop_over("labels", LABELS)
 @pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
 def test_chunked_equals_dense(case, labels: str) -> None:
     if getattr(case.make(), "num_classes", None):
@@ -116,8 +116,8 @@ def test_chunked_equals_dense_with_a_memory(case) -> None:
     )
 
 
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("miner", MINERS)
+@loop_over("labels", LABELS)
+@loop_over("miner", MINERS)
 @pytest.mark.parametrize("loss", TRIPLET_LOSSES)
 def test_rules_equal_named_triplets(loss: str, miner: str, labels: str) -> None:
     """What a rule sums without naming triplets is what the named triplets sum to."""
@@ -134,8 +134,8 @@ def test_rules_equal_named_triplets(loss: str, miner: str, labels: str) -> None:
             torch.testing.assert_close(mined, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("labels", ["few", "two classes"])
-@pytest.mark.parametrize("loss", ["hinge", "soft", "margin"])
+@loop_over("labels", ["few", "two classes"])
+@loop_over("loss", ["hinge", "soft", "margin"])
 def test_a_batch_that_must_not_be_asked(loss: str, labels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU: nobody looks at a value, and the result is the same."""
     embeddings, y = batch(labels)
@@ -148,7 +148,7 @@ def test_a_batch_that_must_not_be_asked(loss: str, labels: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("backend", ["chunked"])
-@pytest.mark.parametrize("miner", ["semi-hard", "batch hard", "easy positive", "easy positive, hard"])
+@loop_over("miner", ["semi-hard", "batch hard", "easy positive", "easy positive, hard"])
 def test_ties_share_their_gradient(miner: str, backend: str) -> None:
     """Without the matrix, two negatives at one similarity get half of the gradient each; a named triplet names one."""
     embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8], [0.6, 0.8]])

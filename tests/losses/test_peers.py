@@ -24,7 +24,7 @@ from torch.nn.functional import normalize
 
 from likewise import losses, miners
 from likewise.formula import ClassWeighted, Euclidean, Masks, Pairs, SquaredEuclidean, Thresholded, Triplets
-from likewise.testing import make_batch
+from likewise.testing import loop_over, make_batch
 
 COSINE = CosineSimilarity()
 # their histogram loss indexes a tensor with a list
@@ -232,8 +232,8 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("batch", ["balanced", "ragged"])
+@loop_over("seed", range(3))
+@loop_over("batch", ["balanced", "ragged"])
 @pytest.mark.parametrize("row", ROWS)
 def test_equals(row: str, batch: str, seed: int) -> None:
     embeddings, labels = make_batch(batch, seed=seed)
@@ -241,7 +241,7 @@ def test_equals(row: str, batch: str, seed: int) -> None:
     assert_equal(gradients(ours, embeddings, labels), gradients(other, embeddings, labels))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@loop_over("seed", range(2))
 @pytest.mark.parametrize("row", [name for name, row in ROWS.items() if row.references])
 def test_equals_with_references(row: str, seed: int) -> None:
     """One class of the anchors is not among the references; the references get a gradient too."""
@@ -290,7 +290,7 @@ CLASSES = torch.tensor([0, 0, 0, 1, 1, 2])
 NO_CIRCLE = {"histogram", "snr-contrastive", "snr-contrastive-regularized"}
 
 
-@pytest.mark.parametrize("row", [name for name in ROWS if name not in NO_CIRCLE])
+@loop_over("row", [name for name in ROWS if name not in NO_CIRCLE])
 def test_points_on_a_circle_in_every_dtype(row: str) -> None:
     """Value and gradient are theirs in float64 of the same numbers; the value is float32 at least, the gradient as given."""
     for dtype, tolerance in ((torch.float16, 2e-2), (torch.bfloat16, 2e-2), (torch.float32, 2e-4)):
@@ -304,7 +304,7 @@ def test_points_on_a_circle_in_every_dtype(row: str) -> None:
         assert_equal(found[1].double() / scale, expected[1] / scale, tolerance)
 
 
-@pytest.mark.parametrize("row", ROWS)
+@loop_over("row", ROWS)
 def test_no_pairs(row: str) -> None:
     """One sample, one class, or one sample per class: zero and no gradient, unless negatives cost something on their own."""
     pushes = row.startswith(("contrastive", "snr", "multi", "raw", "intra"))
@@ -329,7 +329,7 @@ PAIRED = [
 ]
 
 
-@pytest.mark.parametrize("row", PAIRED)
+@loop_over("row", PAIRED)
 def test_pairs_without_labels(row: str) -> None:
     """Given pairs, all or mined: theirs with ``indices_tuple``, ours with ``relation``; without either, an exception."""
     embeddings, labels = make_batch("balanced", seed=4)
@@ -363,15 +363,15 @@ OF_ONE_SET = {
 
 
 @pytest.mark.filterwarnings("ignore:Values of Tp or Tn are too high")
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("batch", ["balanced", "ragged"])
+@loop_over("seed", range(3))
+@loop_over("batch", ["balanced", "ragged"])
 @pytest.mark.parametrize("row", OF_ONE_SET)
 def test_of_one_set(row: str, batch: str, seed: int) -> None:
     batches = make_batch(batch, seed=seed)
     assert_equal(gradients(OF_ONE_SET[row].ours(), *batches), gradients(OF_ONE_SET[row].theirs(), *batches))
 
 
-@pytest.mark.parametrize("batch", ["balanced", "ragged", "singletons"])
+@loop_over("batch", ["balanced", "ragged", "singletons"])
 def test_instance_loss(batch: str) -> None:
     """Every sample is its own class: theirs with labels that are all different."""
     embeddings, labels = make_batch(batch)

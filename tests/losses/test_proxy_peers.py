@@ -12,7 +12,7 @@ from pytorch_metric_learning.reducers import ClassWeightedReducer, ThresholdRedu
 
 from likewise import losses
 from likewise.formula import ClassWeighted, Thresholded
-from likewise.testing import make_batch
+from likewise.testing import loop_over, make_batch
 
 # SphereFace there calls numpy in a way that numpy deprecates
 pytestmark = pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")
@@ -73,8 +73,8 @@ def pair(name: str) -> tuple[losses.ProxyLoss, torch.nn.Module, torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", ROWS)
-@pytest.mark.parametrize("batch", ["balanced", "ragged", "singletons"])
-@pytest.mark.parametrize("seed", range(3))
+@loop_over("batch", ["balanced", "ragged", "singletons"])
+@loop_over("seed", range(3))
 def test_equals(name: str, batch: str, seed: int):
     ours, theirs, weights = pair(name)
     embeddings, labels = make_batch(batch, seed=seed)
@@ -88,7 +88,7 @@ def test_equals(name: str, batch: str, seed: int):
     torch.testing.assert_close(of_ours[1], theirs_turned, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@loop_over("name", ROWS)
 def test_shapes_and_exceptions(name: str):
     """Our proxies are rows, theirs rows or columns; neither takes a batch without labels, or references."""
     ours, theirs, weights = pair(name)
@@ -128,7 +128,7 @@ LOGITS: dict[str, Callable[[losses.ProxyLoss, torch.Tensor, torch.Tensor], torch
 """Their logits, from ours, which are never scaled."""
 
 
-@pytest.mark.parametrize("name", LOGITS)
+@loop_over("name", LOGITS)
 def test_logits(name: str):
     """Ours are similarities without margin, scale and temperature; theirs are scaled where the loss has a softmax."""
     ours, theirs, _ = pair(name)
@@ -144,7 +144,7 @@ def test_logits(name: str):
     assert torch.equal(ours.classify(embeddings), found.argmax(dim=1))
 
 
-@pytest.mark.parametrize("threshold", [40.0, 75.0, 120.0])
+@loop_over("threshold", [40.0, 75.0, 120.0])
 def test_outliers(threshold: float):
     """The same samples and centers; theirs come class by class, ours ascend."""
     ours, theirs, _ = pair("sub-center-arc-face")
@@ -198,7 +198,7 @@ def test_arc_face_gradient_at_a_cosine_of_one():
     assert not torch.isfinite(gradients[1]).all()
 
 
-@pytest.mark.parametrize("batch", ["balanced", "ragged"])
+@loop_over("batch", ["balanced", "ragged"])
 def test_p2s_grad(batch: str):
     """Theirs has the dimension first, columns as proxies, and scales their data to unit length up to 1e-7."""
     ours, theirs = losses.P2SGradLoss(10, 5).double(), pml.P2SGradLoss(5, 10).double()

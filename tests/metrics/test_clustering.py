@@ -11,6 +11,7 @@ import torch
 from likewise.formula import unit
 from likewise.metrics.clustering import clustering, clustering_scores
 from likewise.metrics.kmeans import kmeans
+from likewise.testing import loop_over
 
 
 def brute_force_f1(labels: list[int], clusters: list[int]) -> float:
@@ -34,7 +35,7 @@ def partitions(case: int) -> tuple[torch.Tensor, torch.Tensor]:
     return labels, clusters
 
 
-@pytest.mark.parametrize("case", range(100))
+@loop_over("case", range(100))
 def test_scores_against_scikit_learn_and_brute_force(case: int):
     labels, clusters = partitions(case)
     found = clustering_scores(labels, clusters)
@@ -67,7 +68,7 @@ def test_scores_worked_out_on_paper():
     assert found["NMI"] == pytest.approx(information / ((1 + entropy) / 2), abs=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64])
+@loop_over("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64])
 def test_ids_do_not_matter(dtype: torch.dtype):
     labels, clusters = partitions(12)
     expected = pytest.approx(clustering_scores(labels, clusters), abs=1e-12)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from likewise import losses, miners
 from likewise.formula import Euclidean, Labels, SimilarityLike
-from likewise.testing import make_batch
+from likewise.testing import loop_over, make_batch
 from likewise.testing.batches import DEGENERATE
 
 COSINE = CosineSimilarity()
@@ -104,7 +104,7 @@ ROWS: dict[str, tuple[miners.Miner, Any, SimilarityLike]] = {
 }
 
 
-@pytest.mark.parametrize("row", ROWS)
+@loop_over("row", ROWS)
 def test_same_indices(row: str) -> None:
     """On ordinary and degenerate batches, against references, and in half precision, which both widen or keep."""
     ours, other, similarity = ROWS[row]
@@ -148,7 +148,7 @@ def on_a_line(positives: str, negatives: str, **ranges: Any) -> set[tuple[int, .
     return found
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=repr)
+@loop_over("cell", CELLS)
 def test_grid_on_a_line(cell: tuple[str, str]) -> None:
     found = on_a_line(*cell)
     if cell in FOUND:
@@ -164,8 +164,8 @@ def test_grid_with_ranges_on_a_line() -> None:
     assert on_a_line("easy", "easy", positive_range=(7, 9)) == set()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-@pytest.mark.parametrize("row", ROWS)
+@loop_over("dtype", [torch.float16, torch.float32, torch.float64])
+@loop_over("row", ROWS)
 def test_nothing_without_positives(row: str, dtype: torch.dtype) -> None:
     """32 classes of one sample: no triplet and no positive pair, in any precision."""
     ours, _, similarity = ROWS[row]
@@ -237,7 +237,7 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize("row", LOOPS)
+@loop_over("row", LOOPS)
 def test_a_loop_ports_line_by_line(row: str) -> None:
     """``hard = miner(embeddings, labels); loss(embeddings, labels, hard)``, with and without references."""
     miner, other, ours = LOOPS[row]

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from likewise.losses import ContrastiveLoss, CrossBatchMemory, MultiSimilarityLoss, ProxyAnchorLoss
+from likewise.testing import loop_over
 from likewise.train import Data, NotFinite, OptimizerConfig, Run, ScheduleConfig, TrainConfig, train
 from likewise.train.processes import make_accelerator
 from likewise.train.step import Meter, RecordedStep, Step
@@ -146,7 +147,7 @@ DTYPES = [(torch.float64, 1e-10), (torch.float32, 2e-5)]
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 @pytest.mark.parametrize("net", WHOLE.values(), ids=WHOLE.keys())
 @pytest.mark.parametrize(("dtype", "tolerance"), DTYPES, ids=["float64", "float32"])
-@pytest.mark.parametrize("chunk", [1, 3, 5, 9])
+@loop_over("chunk", [1, 3, 5, 9])
 def test_gradients_are_those_of_the_whole_batch(net, loss, dtype, tolerance, chunk):
     x = images().to(dtype)
     expected = by_hand(*make(net, loss, dtype), x, [BATCH])

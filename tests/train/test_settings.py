@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, SequentialLR, StepLR
 
+from likewise.testing import loop_over
 from likewise.train import OptimizerConfig, ScheduleConfig, TrainConfig
 
 NAN, INF = math.nan, math.inf
@@ -52,7 +53,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "value", "message"), BAD, ids=lambda x: str(getattr(x, "__name__", x))[:30])
+@loop_over("kind, name, value, message", BAD)
 def test_limits(kind, name, value, message):
     with pytest.raises(ValueError, match=r"must") as refused:
         kind(**{name: value})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import SUPPRESS, ArgumentError
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
@@ -239,7 +240,10 @@ def add_group(parser: ArgumentParser, key: str, thing: Any, left_out: Collection
             action.help = SUPPRESS  # its options are listed one by one
 
 
-def _skipped(tree: Tree) -> tuple[tuple[str, frozenset[str]], ...]:
+Skipped = tuple[tuple[str, frozenset[str]], ...]
+
+
+def _skipped(tree: Tree) -> Skipped:
     """Arguments that are no options of the classes in a configuration, by the name of the setting."""
     found = []
     for name in SETTINGS:
@@ -257,7 +261,7 @@ def _skipped(tree: Tree) -> tuple[tuple[str, frozenset[str]], ...]:
 
 
 @lru_cache(maxsize=8)
-def _parser(skipped: tuple[tuple[str, frozenset[str]], ...]) -> ArgumentParser:
+def _parser(skipped: Skipped) -> ArgumentParser:
     """A parser of configurations; to make one takes longer than to parse with it."""
     parser = ArgumentParser(exit_on_error=False)
     _add_settings(parser, skipped)
@@ -348,12 +352,35 @@ def _parse(tree: Tree, allow: Collection[str]) -> Tree:
     """A configuration with every default in it, as plain values."""
     check_names(tree, allow)  # jsonargparse imports every class that it sees
     _refuse_passwords(tree, ())
-    parser = _parser(_skipped(tree))
+    skipped = _skipped(tree)
+    text = None if allow else _as_json(tree)  # a class from elsewhere may change while its name stays
     try:
-        parsed: Tree = yaml.safe_load(parser.dump(parser.parse_object(tree), skip_unset=False))
+        dumped = _dump(tree, skipped) if text is None else _dump_known(text, skipped)
     except (ArgumentError, TypeError, ValueError) as error:
         raise UserError(f"the configuration is not valid: {sentence(error)}") from error
+    parsed: Tree = yaml.load(dumped, Loader=_LOADER)
     return {"schema": SCHEMA, **parsed}
+
+
+def _as_json(tree: Tree) -> str | None:
+    """A tree as JSON, or None if JSON does not say it exactly."""
+    try:
+        text = json.dumps(tree)
+    except (TypeError, ValueError):
+        return None
+    return text if json.loads(text) == tree else None
+
+
+@lru_cache(maxsize=64)
+def _dump_known(text: str, skipped: Skipped) -> str:
+    """Parse a configuration once: a study asks for the same ones many times."""
+    return _dump(json.loads(text), skipped)
+
+
+def _dump(tree: Tree, skipped: Skipped) -> str:
+    """A configuration with every default in it, as YAML."""
+    parser = _parser(skipped)
+    return str(parser.dump(parser.parse_object(tree), skip_unset=False))
 
 
 def _refuse_passwords(tree: Any, path: tuple[str, ...]) -> None:
@@ -373,4 +400,5 @@ def _require(tree: Tree) -> Tree:
     return tree
 
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where PyYAML has it
 _LISTED = {"data": "datasets", "loss": "losses"}

@@ -12,8 +12,6 @@ from typing import Any, ClassVar, TypeAlias
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import forward_ad
 
@@ -99,16 +97,13 @@ def _gradient(loss: Callable[..., Any], embeddings: Tensor, labels: Tensor) -> t
     return value.detach(), gradient
 
 
-def _finite_differences(value: Callable[[Tensor], float], at: Tensor, step: float = 1e-6) -> Tensor:
-    """Approximate the gradient by central differences."""
-    result = torch.zeros_like(at)
-    for i in range(at.shape[0]):
-        for j in range(at.shape[1]):
-            ahead, behind = at.clone(), at.clone()
-            ahead[i, j] += step
-            behind[i, j] -= step
-            result[i, j] = (value(ahead) - value(behind)) / (2.0 * step)
-    return result
+def _check_directions(gradient: Tensor, value: Callable[[Tensor], float], at: Tensor, number: int = 6) -> None:
+    """Compare the gradient along random directions with central differences: an error in any entry is in every direction."""
+    generator, step = torch.Generator().manual_seed(0), 1e-6
+    directions = torch.randn((number, *at.shape), generator=generator, dtype=at.dtype)
+    expected = [(value(at + step * each) - value(at - step * each)) / (2.0 * step) for each in directions]
+    scale = float(gradient.abs().max()) + 1.0
+    _close((directions * gradient).reshape(number, -1).sum(dim=1) / scale, [each / scale for each in expected], 1e-6)
 
 
 class LossContract:
@@ -168,8 +163,7 @@ class LossContract:
             def value(at: Tensor) -> float:
                 return stop_gradient_value(at.tolist(), embeddings.tolist(), labels.tolist())
 
-        scale = float(gradient.abs().max()) + 1.0
-        _close(gradient / scale, _finite_differences(value, embeddings) / scale, 1e-6)
+        _check_directions(gradient, value, embeddings)
 
     def test_gradient_of_parameters_equals_finite_differences(self, case: LossCase) -> None:
         """The gradient of learned parameters, such as proxies and temperatures, equals finite differences of the value."""
@@ -185,14 +179,12 @@ class LossContract:
             def value(at: Tensor, parameter: Tensor = parameter) -> float:
                 before = parameter.detach().clone()
                 with torch.no_grad():
-                    parameter.copy_(at.view_as(parameter))
+                    parameter.copy_(at)
                     result = float(loss(embeddings, labels))
                     parameter.copy_(before)
                 return result
 
-            flat = parameter.detach().clone().reshape(-1, parameter.shape[-1] if parameter.ndim else 1)
-            scale = float(gradient.abs().max()) + 1.0
-            _close(gradient.view_as(flat) / scale, _finite_differences(value, flat) / scale, 1e-6)
+            _check_directions(gradient, value, parameter.detach().clone())
 
     def test_second_derivative(self, case: LossCase) -> None:
         """The second derivative along a direction, as a gradient penalty needs it, equals finite differences."""
@@ -272,9 +264,7 @@ class LossContract:
         loss = case.make()
         per_class = getattr(loss, "num_classes", None) is not None
 
-        @settings(max_examples=10, deadline=None)
-        @given(seed=st.integers(0, 2**31 - 1), batch=st.sampled_from(["balanced", "ragged", "two classes"]))
-        def check(seed: int, batch: str) -> None:
+        for seed, batch in enumerate(["balanced", "ragged", "two classes", "ragged"]):
             embeddings, labels = make_batch(batch, seed=seed)
             value, gradient = _gradient(loss, embeddings, labels)
             order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
@@ -284,8 +274,6 @@ class LossContract:
             if not per_class:  # losses with parameters per class depend on the ids
                 _close(loss(embeddings, 2**40 - 7 * labels), value)
 
-        check()
-
     def test_scale_does_not_matter(self, case: LossCase) -> None:
         """With a similarity of unit vectors the loss does not depend on the length of embeddings."""
         loss = case.make()
@@ -294,12 +282,8 @@ class LossContract:
                 self._check_scale(loss, 2.0, 0)
             return
 
-        @settings(max_examples=10, deadline=None)
-        @given(scale=st.floats(1e-20, 1e20), seed=st.integers(0, 1000))
-        def check(scale: float, seed: int) -> None:
+        for seed, scale in enumerate([1e-20, 0.3, 7.0, 1e20]):
             self._check_scale(loss, scale, seed)
-
-        check()
 
     @staticmethod
     def _check_scale(loss: PairLoss | ProxyLoss, scale: float, seed: int) -> None:
