@@ -17,6 +17,9 @@ from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler, Minin
 from likewise.data.hierarchical_sampler import HierarchicalSampler
 from likewise.data.inshop import InShop
 from likewise.data.loader import Batch, BatchLoader
+from likewise.data.pair_loader import PairLoader, RowLoader, SampleLoader, Sides
+from likewise.data.pairs import PairTable
+from likewise.data.resumable_loader import ResumableLoader
 from likewise.data.samplers import (
     PairSampler,
     PerClassSampler,
@@ -72,14 +75,20 @@ __all__ = [
     "MiningSampler",
     "MultiLabelSampler",
     "Normalize",
+    "PairLoader",
     "PairSampler",
+    "PairTable",
     "PerClassSampler",
     "RandomBatchSampler",
     "RandomCrop",
     "RandomResizedCrop",
     "RandomShift",
+    "ResumableLoader",
     "ResumableSampler",
+    "RowLoader",
+    "SampleLoader",
     "SemiSupervisedSampler",
+    "Sides",
     "SmartMiningSampler",
     "Split",
     "StanfordOnlineProducts",
