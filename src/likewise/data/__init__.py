@@ -113,6 +113,7 @@ from likewise.data.folder import EXTENSIONS as EXTENSIONS
 from likewise.data.folder import walk_images as walk_images
 from likewise.data.glyph_shapes import font_folder as font_folder
 from likewise.data.memory import free_memory as free_memory
+from likewise.data.pairs import draw_text as draw_text
 from likewise.data.resample import FRACTION as FRACTION
 from likewise.data.shards import Shape as Shape
 from likewise.data.shards import cores as cores

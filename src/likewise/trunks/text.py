@@ -26,7 +26,7 @@ class TextTrunk(nn.Module, ABC):
     Examples:
         >>> trunk = build_text("ngrams")
         >>> trunk(trunk.tokenize(["a yellow bird", "a wren"])).shape
-        torch.Size([2, 256])
+        torch.Size([2, 128])
     """
 
     def __init__(self, name: str, out_features: int) -> None:
@@ -57,7 +57,7 @@ class NGrams(TextTrunk):
         torch.Size([2, 10])
     """
 
-    def __init__(self, buckets: int = 20_000, out_features: int = 256) -> None:
+    def __init__(self, buckets: int = 16_384, out_features: int = 128) -> None:
         super().__init__("ngrams", out_features)
         self.vectors = nn.Embedding(buckets + 1, out_features, padding_idx=0)
 
