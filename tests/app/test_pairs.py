@@ -91,7 +91,7 @@ def test_what_cannot_be_is_one_sentence(run, tmp_path):
         ({"loss": "ProxyAnchorLoss"}, "loss must take references, .* but ProxyAnchorLoss takes none"),
         ({"memory.size": 64}, "--memory must not be given with pairs of two sides"),
         ({"lens.every": 5}, "--lens.every must not be given with pairs"),
-        ({"sampler": "HardBatchSampler"}, "--sampler must be one that does not mine for pairs"),
+        ({"sampler": "HardBatchSampler", "sampler.classes": 4}, "--sampler must be one that does not mine for pairs"),
         ({"model.text": "bert"}, "--model.text: name must be one of 'minilm', 'ngrams', but it is 'bert'"),
     ):
         chosen = {key: value for key, value in SETTINGS.items() if key.partition(".")[0] != next(iter(more))}
@@ -104,8 +104,8 @@ def test_what_cannot_be_is_one_sentence(run, tmp_path):
         app.classify(run.folder, run.folder.parent / "dark-blue-0.png")
     with pytest.raises(app.UserError, match="because its validation classes have two sides"):
         app.calibrate(run.folder)
-    with pytest.warns(app.Note, match="two sides: the first, of images, is exported"):
-        app.export(run.folder, tmp_path / "model.pt2")
+    with pytest.warns(app.Note, match="two sides: graphs take the first, of images"):
+        app.export(run.folder, tmp_path / "hub", formats=["hub"])
 
 
 def test_texts_and_texts_with_frozen_trunks(tmp_path):
@@ -121,4 +121,4 @@ def test_texts_and_texts_with_frozen_trunks(tmp_path):
     assert result.added == 2
     assert len(app.search(result.index, texts=["a blue car"], k=2).answers[0].matches) == 2
     with pytest.raises(app.UserError, match="both of its sides embed texts"):
-        app.index_folder(run.folder, tmp_path, tmp_path / "b.index")
+        app.index_folder(run.folder, write_squares(tmp_path, images=1).parent, tmp_path / "b.index")

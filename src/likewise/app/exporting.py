@@ -47,7 +47,7 @@ def export(
     """
     source = resolve_model(model, transform)
     if source.file is not None and source.read_card().other is not None:
-        warnings.warn(f"{source.place} has two sides: the first, of images, is exported", Note, stacklevel=2)
+        warnings.warn(f"{source.place} has two sides: graphs take the first, of images", Note, stacklevel=2)
     try:
         with source.as_file() as file:
             return export_model(
