@@ -174,7 +174,7 @@ def _features(tower: Embedder, tokens: Tensor) -> Tensor:
     device = next(tower.parameters()).device
     tower.eval()
     with torch.inference_mode():
-        found = [tower.features(some.to(device)).float().cpu() for some in tokens.split(AT_ONCE)]
+        found = [tower.features(some.to(device)).float().cpu() for some in torch.split(tokens, AT_ONCE)]
     return torch.cat(found).clone()  # a plain tensor: what inference mode made cannot be used in training
 
 

@@ -16,10 +16,10 @@ from likewise.data.glyphs import Glyphs
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler, MiningSampler, SmartMiningSampler
 from likewise.data.hierarchical_sampler import HierarchicalSampler
 from likewise.data.inshop import InShop
-from likewise.data.loader import Batch, BatchLoader
+from likewise.data.loader import BatchLoader
 from likewise.data.pair_loader import PairLoader, RowLoader, SampleLoader, Sides
 from likewise.data.pairs import PairTable
-from likewise.data.resumable_loader import ResumableLoader
+from likewise.data.resumable_loader import Batch, ResumableLoader
 from likewise.data.samplers import (
     PairSampler,
     PerClassSampler,

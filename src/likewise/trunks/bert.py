@@ -98,10 +98,6 @@ class SentenceBert(TextTrunk):
             self._tokenizer.enable_padding(pad_id=0)
         return torch.tensor([each.ids for each in self._tokenizer.encode_batch(list(checked_texts(texts)))])
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without the tokenizer, which is read again."""
-        return {**super().__getstate__(), "_tokenizer": None}  # type: ignore[misc]
-
     def forward(self, tokens: Tensor) -> Tensor:
         """The mean over the tokens of each text, ``(B, width)``."""
         there = tokens != 0
