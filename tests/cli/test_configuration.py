@@ -268,7 +268,7 @@ IN_FILES = {
     "data: Glyphs\noptimizer: {lr: fast}": "--optimizer.lr must be a number, but it is 'fast'",
     "data: Glyphs\nseed: true": "--seed must be a whole number, but it is True",
     "data: Glyphs\nmodel:": "--model must be given by its options: --model.trunk, --model.weights, --model.dim, "
-    "--model.pool, --model.head, --model.normalize, --model.freeze_bn, --model.layer_norm, --model.freeze, --model.in_channels",
+    "--model.pool, --model.head, --model.normalize, --model.freeze_bn, --model.layer_norm, --model.freeze, --model.in_channels, --model.text",
     "data: Glyphs\ncache-on: ram": "cache-on must be written cache_on outside of a command line",
     "- data": "bad.yaml must have keys such as data, model and loss, but it is a list",
     "seed: 1": "--data must be given, such as --data ImageFolder --data.root photos; `likewise datasets` lists what "

@@ -26,7 +26,7 @@ MORE = {
     "Matryoshka": ["--loss.loss", "ContrastiveLoss", "--loss.dims", "[4, 8]"],
     "ProxySynthesis": ["--loss.loss", "NormalizedSoftmaxLoss"],
 }
-ROOTED = {"ImageTable": ["--data.path", "table.csv"], "Glyphs": []}
+ROOTED = {"ImageTable": ["--data.path", "table.csv"], "PairTable": ["--data.path", "nowhere.csv"], "Glyphs": []}
 
 
 class _Data:

@@ -159,7 +159,10 @@ def test_clusters(birds: Index, capsys: pytest.CaptureFixture[str]):
     [
         (["nowhere.index", "a.jpg"], "the index: there is no index nowhere.index"),
         (["photos", "a.jpg"], "the index: photos must be the folder of an index, but it has no version"),
-        (["birds.index"], "give one of these: QUERY pictures, --item ID, --duplicates SIMILARITY or --clusters N"),
+        (
+            ["birds.index"],
+            "give one of these: QUERY pictures, --text TEXT, --item ID, --duplicates SIMILARITY or --clusters N",
+        ),
         (["birds.index", "a.jpg", "--item", "3"], "give one of these"),
         (["birds.index", "gone.jpg"], "cannot read the image gone.jpg: there is no such file"),
         (["birds.index", "quick.yaml"], "cannot read the image quick.yaml: it is not an image of a known format"),

@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from likewise.app.table_evaluation import TableEvaluation, evaluate_table
     from likewise.app.tables import TABLE_FORMATS as TABLE_FORMATS
     from likewise.app.tables import write_rows
+    from likewise.app.text_index import index_texts
     from likewise.app.training import resume, train
     from likewise.app.trust import NotAllowed
     from likewise.app.trust import allow_flags as allow_flags
@@ -160,6 +161,7 @@ __all__ = [
     "group_shots",
     "index_folder",
     "index_next_to",
+    "index_texts",
     "index_vectors",
     "leaderboard",
     "merge_indexes",
@@ -222,6 +224,7 @@ _PLACES = {
     "study_transfer": "export_study merge_study pack_study run_planned",
     "table_evaluation": "TableEvaluation evaluate_table",
     "tables": "TABLE_FORMATS write_rows",
+    "text_index": "index_texts",
     "training": "resume train",
     "trust": "NotAllowed allow_flags",
 }

@@ -26,6 +26,7 @@ from likewise.data import (
     ImageCache,
     ImageDataset,
     MiningSampler,
+    PairTable,
     Transform,
     cached,
     free_memory,
@@ -43,7 +44,7 @@ from likewise.train import (
     mining_losses,
     train,
 )
-from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings, sentence_encoder
+from likewise.trunks import TRUNKS, Embedder, FromPackage, TwoTowers, build, class_embeddings, sentence_encoder
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
     from likewise.analysis import Recorder
@@ -114,7 +115,7 @@ class Pieces:
         ['model', 'loss', 'data', 'name', 'optimizer', 'schedule', 'settings', 'lens']
     """
 
-    model: Embedder
+    model: Embedder | TwoTowers
     loss: nn.Module
     data: Data
     name: str
@@ -208,6 +209,10 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
     """
     settings = make_settings(config)
     parts = read_parts(config["data"], config["split"]) if parts is None else parts
+    if isinstance(parts.seen, PairTable):
+        from likewise.app.pairs import make_pair_pieces  # it needs what is defined here
+
+        return make_pair_pieces(config, machine, parts)
     torch.manual_seed(config["seed"])  # the first weights of the model, and further down of the proxies
     model = make_model(config["model"])
     store = Store(config, make_transform(config, model), machine)
@@ -291,6 +296,8 @@ def make_model(settings: Config) -> Embedder:
         8
     """
     options = dict(settings)
+    if options.pop("text", None) is not None:
+        raise UserError("--model.text must be given together with --data PairTable: other data have no texts")
     name, weights, in_channels, dim = (options.pop(key) for key in ("trunk", "weights", "in_channels", "dim"))
     with making("the model"), _packages_named(name, weights):
         return Embedder(build(name, weights=weights, in_channels=in_channels), dim, **options)
@@ -311,7 +318,7 @@ def _packages_named(trunk: str, weights: str | None) -> Iterator[None]:
         ) from missing
 
 
-def make_transform(config: Config, model: Embedder) -> Transform:
+def make_transform(config: Config, model: Embedder | TwoTowers) -> Transform:
     """How images are shown to a model.
 
     Examples:
@@ -332,7 +339,7 @@ def make_transform(config: Config, model: Embedder) -> Transform:
     return transform.using(model.preprocessing, channels_last=bool(config["train"]["channels_last"]))
 
 
-def make_loss(config: Config, train: ImageDataset, model: Embedder) -> nn.Module:
+def make_loss(config: Config, train: ImageDataset, model: Embedder | TwoTowers) -> nn.Module:
     """The loss of a configuration, for as many classes and dimensions as there are.
 
     Examples:
@@ -410,6 +417,8 @@ class Store:
 
     def split(self, parts: Parts) -> tuple[ImageCache, ImageCache | None]:
         """The images for training and for validation, decoded."""
+        if isinstance(parts.seen, PairTable):
+            raise UserError(f"{parts.seen.name} must have one side, but it has pairs: {' and '.join(parts.seen.sides)}")
         seen = self.decode(parts.seen)
         if parts.classes is None:
             return seen, None if parts.val is None else self.decode(parts.val)
@@ -466,28 +475,35 @@ class Store:
                 "the trunk is frozen with random weights; --model.weights says what it starts from", Note, stacklevel=2
             )
 
-        def load(images: ImageCache, batches: Any) -> BatchLoader:
-            return FeatureLoader(
-                model,
-                images,
-                batches,
-                self.transform.test,
-                device=self.machine.device,
-                seed=self.config["seed"],
-                rank=self.machine.rank,
-                precision=self.config["train"]["precision"],
-                cache=cache_folder(self.config["cache"]) / "features",
-            )
+        return self.features(model, train, sampler), None if val is None else self.features(model, val, None)
 
-        return load(train, sampler), None if val is None else load(val, None)
+    def features(self, model: Embedder, images: ImageCache, batches: Any) -> FeatureLoader:
+        """Batches of the features of images; ``None``: all in order."""
+        return FeatureLoader(
+            model,
+            images,
+            batches,
+            self.transform.test,
+            device=self.machine.device,
+            seed=self.config["seed"],
+            rank=self.machine.rank,
+            precision=self.config["train"]["precision"],
+            cache=cache_folder(self.config["cache"]) / "features",
+        )
 
     def in_order(self, images: ImageCache) -> BatchLoader:
         """All images once, shown as in a test."""
-        count = len(images)
-        everything = [
-            range(start, min(start + EVALUATED_AT_ONCE, count)) for start in range(0, count, EVALUATED_AT_ONCE)
-        ]
-        return BatchLoader(images, everything, self.transform.test, device=self.machine.device)
+        return BatchLoader(images, in_order(len(images)), self.transform.test, device=self.machine.device)
+
+
+def in_order(count: int) -> list[range]:
+    """All images once, in batches.
+
+    Examples:
+        >>> in_order(300)
+        [range(0, 256), range(256, 300)]
+    """
+    return [range(start, min(start + EVALUATED_AT_ONCE, count)) for start in range(0, count, EVALUATED_AT_ONCE)]
 
 
 def _of_classes(images: ImageCache, classes: Sequence[int]) -> ImageCache:

@@ -127,6 +127,8 @@ def _embed_validation(source: ModelSource, transform: str | None, allow: Collect
     parts = parts_of(run, evaluation_config_of(run, allow), this_machine(), model=str(source.file), test=None)
     if not parts:
         raise UserError(f"images must be given for {run.folder}, because it has no validation classes")
+    if parts[0].name != "validation":
+        raise UserError(f"images must be given for {run.folder}, because its validation classes have two sides")
     return parts[0].labels.cpu().numpy(), parts[0].embeddings.float().cpu().numpy(), ()
 
 

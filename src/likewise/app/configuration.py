@@ -67,6 +67,7 @@ class Model:
         layer_norm: normalize the pooled features before the head.
         freeze: trunk, to train the head only, on features that are computed once, without augmentation.
         in_channels: 3, or 1 for gray; by default what the trunk is made for.
+        text: the trunk of texts, for PairTable: minilm (all-MiniLM-L6-v2) or ngrams (random vectors).
 
     Examples:
         >>> Model().dim
@@ -83,6 +84,7 @@ class Model:
     layer_norm: bool = False
     freeze: Literal["trunk"] | None = None
     in_channels: int | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,15 @@ RULES = (
         "likewise.data.Glyphs",
         {"transform": "glyphs", "model": {"trunk": "convnet", "dim": 64}, "optimizer": {"lr": 1e-3}},
     ),
+    Rule(
+        "data",
+        "likewise.data.PairTable",
+        {
+            "model": {"text": "minilm", "dim": 256},
+            "loss": {"class_path": "likewise.losses.NTXentLoss"},
+            "sampler": {"class_path": "likewise.data.PerClassSampler", "init_args": {"classes": 64, "per_class": 1}},
+        },
+    ),
     *(
         Rule("model.trunk", name, {"model": {"weights": None}})  # none are published, or only as a file
         for name in ("convnet", "lenet", "alexnet", "resnet101", "vit_*", "mlp", "linear")

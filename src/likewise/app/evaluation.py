@@ -7,19 +7,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from likewise.app.build import Machine, Store, make_transform, this_machine
 from likewise.app.defaults import Config
 from likewise.app.errors import Note, UserError, making
-from likewise.app.parts import read_parts
+from likewise.app.pairs import PairStore, mean_of_directions
+from likewise.app.parts import Parts, read_parts
 from likewise.app.recalls import recall_ks
 from likewise.app.runs import open_run
-from likewise.data import ImageCache
+from likewise.data import ImageCache, PairTable
 from likewise.formula import whole_number
 from likewise.metrics import Interval
 from likewise.report import Compared, Part, Scores, measure_part, write_report
-from likewise.train import Run, check_ks, embed
-from likewise.trunks import Embedder
+from likewise.train import Run, Sealed, check_ks, embed
+from likewise.trunks import Embedder, TwoTowers
 
 LAST = "model"
 """What the model at the end of a training is called."""
@@ -80,27 +82,50 @@ def parts_of(
     with making("--clusters"):
         whole_number("clusterings", clusterings, 0)
     file = model_file(run, model)
-    with making(f"the model {file}"):
-        embedder = Embedder.load(file).to(machine.device)
     parts = read_parts(config["data"], config["split"])
-    store = Store(config, make_transform(config, embedder), machine)
+    store = _open_store(file, config, machine, paired=isinstance(parts.seen, PairTable))
     sealed = store.sealed(parts)
     if test is not None and sealed is None:
         raise UserError(f"{run.folder} has no test part: nothing was sealed when it was trained")
     _, val = store.split(parts)
     with making("--ks"):
         recalls = recall_ks(config) if ks is None else check_ks(ks)
-    made = [] if val is None else [_embed_part("validation", embedder, store.place(val), store)]
+    made = [] if val is None else store.embed("validation", val)
     if test is not None and sealed is not None:
         name = file.stem if file.parent == run.folder else str(file)
         images = sealed.open(run, test.why, model=name, evaluating=True)
-        made.append(_embed_part("test", embedder, images, store))
+        made += store.embed("test", images)
     return [replace(part, ks=recalls, clusterings=clusterings) for part in made]
 
 
-def _embed_part(name: str, model: Embedder, images: ImageCache, store: Store) -> Part:
-    found = embed(model, store.in_order(images), precision=store.config["train"]["precision"])
-    return Part(name, found.embeddings, found.labels, images.class_names, images.image, images.is_query, images.cameras)
+@dataclass(frozen=True)
+class _ImageStore:
+    """The images of a run, as its model takes them; a `PairStore` for data of one side."""
+
+    store: Store
+    model: Embedder
+
+    def split(self, parts: Parts) -> tuple[ImageCache, ImageCache | None]:
+        return self.store.split(parts)
+
+    def sealed(self, parts: Parts) -> Sealed[ImageCache] | None:
+        return self.store.sealed(parts)
+
+    def embed(self, name: str, images: ImageCache) -> list[Part]:
+        placed = self.store.place(images)
+        found = embed(self.model, self.store.in_order(placed), precision=self.store.config["train"]["precision"])
+        roles = images.is_query, images.cameras
+        return [Part(name, found.embeddings, found.labels, images.class_names, placed.image, *roles)]
+
+
+def _open_store(file: Path, config: Config, machine: Machine, *, paired: bool) -> Any:
+    """The model of a run with its data: an `_ImageStore` or a `PairStore`."""
+    with making(f"the model {file}"):
+        if paired:
+            towers = TwoTowers.load(file).to(machine.device)
+            return PairStore(Store(config, make_transform(config, towers), machine), towers)
+        model = Embedder.load(file).to(machine.device)
+        return _ImageStore(Store(config, make_transform(config, model), machine), model)
 
 
 def scores(part: Part) -> dict[str, Interval]:
@@ -178,11 +203,15 @@ def evaluate(
     parts = parts_of(run, config, machine, model=model, test=opening, ks=ks, clusterings=clusterings)
     if not parts:
         raise UserError(f"{run.folder} has no validation part to measure on; --test opens the test set")
-    found = {}
-    for part in parts:
-        found[part.name] = scores(part)
-        plain = {name: value.mean for name, value in found[part.name].items()}
-        run.record_evaluation("val" if part.name == "validation" else part.name, plain, model=file.stem)
+    found = {part.name: scores(part) for part in parts}
+    for name in dict.fromkeys(part.name.partition(",")[0] for part in parts):
+        plain = {
+            each: {metric: value.mean for metric, value in one.items()}
+            for each, one in found.items()
+            if each.partition(",")[0] == name
+        }
+        split = "val" if name == "validation" else name
+        run.record_evaluation(split, mean_of_directions(plain), model=file.stem)
     page = write(run, parts)
     run.close_opening()
     return Evaluation(file, tuple(parts), found, page, len(run.openings()))

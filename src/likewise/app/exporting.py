@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from likewise.app.errors import EXPECTED, UserError, sentence
+from likewise.app.errors import EXPECTED, Note, UserError, sentence
 from likewise.app.models import resolve_model
 from likewise.search import ExportedModel, export_model
 
@@ -45,6 +46,8 @@ def export(
         ('model.safetensors', 'config.json', 'preprocessor_config.json', 'README.md')
     """
     source = resolve_model(model, transform)
+    if source.file is not None and source.read_card().other is not None:
+        warnings.warn(f"{source.place} has two sides: graphs take the first, of images", Note, stacklevel=2)
     try:
         with source.as_file() as file:
             return export_model(

@@ -10,7 +10,15 @@ from pathlib import Path
 from likewise.app.defaults import Config
 from likewise.app.errors import UserError, making
 from likewise.app.objects import KINDS, import_class, make
-from likewise.data import ImageDataset, ImageTable, contiguous_folds, fixed_validation, random_folds, read_cells
+from likewise.data import (
+    ImageDataset,
+    ImageTable,
+    PairTable,
+    contiguous_folds,
+    fixed_validation,
+    random_folds,
+    read_cells,
+)
 from likewise.data import Split as ClassSplit
 from likewise.formula import whole_number
 
@@ -145,7 +153,7 @@ def _has_parts(data: Config) -> bool:
 
 
 def _is_table(data: Config) -> bool:
-    return issubclass(import_class(data["class_path"]), ImageTable)
+    return issubclass(import_class(data["class_path"]), ImageTable | PairTable)
 
 
 def _column(data: Config) -> set[str]:

@@ -15,7 +15,7 @@ from likewise.app.embedding_options import ImageOptions
 from likewise.app.errors import UserError, making
 from likewise.app.images import find_images, is_image_source
 from likewise.app.index_places import open_index
-from likewise.data import Broken, BrokenImage, decode
+from likewise.data import Broken, BrokenImage, decode, draw_text
 from likewise.search import Index, Item, KReciprocal, Matches, QueryExpansion, Rerank, thumbnail
 
 BATCH = 256
@@ -47,7 +47,7 @@ class Answer:
     """A query and its matches.
 
     Args:
-        query: the file of the query, or the path of an item.
+        query: the file of the query, its text, or the path of an item.
         matches: the items that were found, the best first.
         thumbnail: a small WebP file of the query.
 
@@ -99,6 +99,7 @@ def search(
     index: Index | str | Path,
     queries: str | Path | Sequence[str | Path] = (),
     *,
+    texts: Sequence[str] = (),
     item: int | None = None,
     k: int = 10,
     where: str | None = None,
@@ -107,11 +108,12 @@ def search(
     root: str | Path | None = None,
     path_column: str = "path",
 ) -> SearchResult:
-    """Find the look-alikes of pictures, or of an item of the index.
+    """Find the look-alikes of pictures or of an item of the index, or what texts describe.
 
     Args:
         index: the index, its folder, or ``postgresql://…#name``.
         queries: a picture or several, or one folder or table of pictures.
+        texts: descriptions, in place of pictures, for an index whose model has a text side.
         item: the id of an item of the index, in place of pictures.
         k: how many matches for each query.
         where: a filter, such as ``'label == "wren" and year >= 2019'``.
@@ -136,18 +138,20 @@ def search(
     if isinstance(rerank, str) and rerank not in RERANKS:
         raise UserError(f"--rerank must be one of {', '.join(RERANKS)}, but it is {rerank}")
     files = list_queries(queries, root=root, path_column=path_column)
-    if bool(files) == (item is not None):
-        raise UserError("a search needs QUERY pictures or --item ID, and not both")
+    if bool(files) + bool(texts) + (item is not None) != 1:
+        raise UserError("a search needs one of QUERY pictures, --text TEXT and --item ID")
     order = RERANKS[rerank]() if isinstance(rerank, str) else rerank
     k = min(k, max(1, len(opened)))
     with opened.still() as now:
         if item is not None:
             return SearchResult((_search_item(now, item, k, where=where, exact=exact or None, rerank=order),))
 
-        def find(images: Sequence[Any]) -> Matches:
+        def find(images: Any) -> Matches:
             with making("the search"):
                 return now.search(images, k, where=where, exact=exact or None, rerank=order)
 
+        if texts:
+            return _search_texts(now, texts, find)
         return _search_files(now, files, find)
 
 
@@ -177,6 +181,18 @@ def _search_item(
     except KeyError as missing:
         raise UserError(str(missing.args[0])) from None
     return Answer(query.path, _read_matches(index, matches, 0), index.thumbnail(item))
+
+
+def _search_texts(index: Index, texts: Sequence[str], find: Callable[[Any], Matches]) -> SearchResult:
+    if not all(text.strip() for text in texts):
+        raise UserError("--text must be some words, but it is empty")
+    with making("the index"):
+        vectors = index.text_encoder().embed(list(texts))
+    matches = find(vectors)
+    pictures = [thumbnail(draw_text(text)) for text in texts]
+    return SearchResult(
+        tuple(Answer(text, _read_matches(index, matches, row), pictures[row]) for row, text in enumerate(texts))
+    )
 
 
 def _search_files(index: Index, files: Sequence[Path], find: Callable[[Sequence[Any]], Matches]) -> SearchResult:

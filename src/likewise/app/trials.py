@@ -23,6 +23,7 @@ from likewise.app.build import (
 )
 from likewise.app.errors import UserError, sentence
 from likewise.app.evaluation import Opening, model_file, parts_of
+from likewise.app.pairs import mean_of_directions
 from likewise.app.parts import read_parts
 from likewise.app.recalls import is_metric, recall_ks
 from likewise.app.trust import check_names
@@ -127,9 +128,16 @@ def _on_test(run: Run, trial: Trial, config: dict[str, Any], machine: Machine) -
     for line in run.evaluations():
         if line["part"] == "test":
             return {name: value for name, value in line["metrics"].items() if is_metric(name)}
-    *_, part = parts_of(run, config, machine, test=Opening(f"the final trial {trial.key} of a study"))
-    metrics = evaluate(
-        Embedded(part.embeddings, part.labels), part.is_query, ks=recall_ks(config), cameras=part.cameras
+    parts = parts_of(run, config, machine, test=Opening(f"the final trial {trial.key} of a study"))
+    part = parts[-1]
+    metrics = mean_of_directions(
+        {
+            each.name: evaluate(
+                Embedded(each.embeddings, each.labels), each.is_query, ks=recall_ks(config), cameras=each.cameras
+            )
+            for each in parts
+            if each.name.partition(",")[0] == "test"
+        }
     )
     if config["split"].get("folds"):
         stored: dict[str, Any] = {"embeddings": part.embeddings.numpy(), "labels": part.labels.numpy()}

@@ -12,6 +12,7 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.image_options import add_table_options, add_transform_option
 from likewise.cli.screen import bold, columns, note, print_broken
 from likewise.metrics import Interval
+from likewise.report import Part
 from likewise.text import times
 from likewise.train import RECALLS
 
@@ -57,8 +58,7 @@ def run(words: Sequence[str]) -> int:
     test = given.why or "likewise evaluate --test" if given.test else None
     found = evaluate(begun, model=given.model, test=test, ks=given.ks, clusterings=given.clusters, allow=given.allow)
     for part in found.parts:
-        classes = len(set(part.labels.tolist()))
-        print(bold(f"{part.name}: {len(part.labels):,} images of {classes:,} classes, {found.model}"))
+        print(bold(_describe(part, found.model)))
         print(_table(found.scores[part.name]))
     if given.clusters:
         print(f"NMI, AMI and F1: the mean of {times(given.clusters)} k-means, with the interval over its seeds")
@@ -83,15 +83,20 @@ def _evaluate_table(options: Arguments, given: Namespace) -> int:
         transform=given.transform,
     )
     print_broken(found.broken)
-    part, gallery = found.part, ""
-    if part.is_query is not None:
-        gallery = f", {len(part.queries):,} queries in a gallery of {len(part.references):,}"
-    classes = len(set(part.labels.tolist()))
-    print(bold(f"{part.name}: {len(part.labels):,} images of {classes:,} classes{gallery}, {given.run}"))
+    part = found.part
+    print(bold(_describe(part, given.run)))
     print(_table(found.scores))
     if part.cameras is not None:
         print("images of one class by one camera do not meet: R@k is rank k of re-identification")
     return 0
+
+
+def _describe(part: Part, model: Path) -> str:
+    """What was measured of a model, in words."""
+    classes, gallery = len(set(part.labels.tolist())), ""
+    if part.is_query is not None:
+        gallery = f", {len(part.queries):,} queries in a gallery of {len(part.references):,}"
+    return f"{part.name}: {len(part.labels):,} images of {classes:,} classes{gallery}, {model}"
 
 
 def write_report(words: Sequence[str]) -> int:

@@ -14,6 +14,7 @@ from likewise.app import (
     UserError,
     check_store,
     index_folder,
+    index_texts,
     index_vectors,
     merge_indexes,
     store_index,
@@ -82,6 +83,8 @@ def _check(options: argparse.Namespace) -> None:
     words = " ".join(options.what) or "neither"
     if options.vectors is not None and not options.merge and len(options.what) > 1:
         raise UserError(f"likewise index --vectors takes a MODEL or none, but it was given {words}")
+    if options.texts and (options.update or options.shard or options.merge or options.vectors is not None):
+        raise UserError("--texts makes a new index: leave --update, --shard, --merge and --vectors out")
     if options.merge or options.vectors is not None:
         return
     if options.update and len(options.what) not in (1, 2):
@@ -112,6 +115,18 @@ def _make(options: argparse.Namespace) -> IndexResult:
             approximate=options.approximate,
             transform=options.transform,
             root=options.root,
+        )
+    if options.texts:
+        return index_texts(
+            options.what[0],
+            options.what[-1],
+            options.out,
+            column=options.text_column,
+            label_column=options.label_column,
+            name=options.name,
+            overwrite=options.overwrite,
+            storage=options.storage or "float32",
+            approximate=options.approximate or "auto",
         )
     shared: dict[str, Any] = {
         "shard": parse_shard(options.shard),
@@ -147,6 +162,8 @@ def _print(result: IndexResult, options: argparse.Namespace) -> None:
         print_result(result, options.out, f"{count:,} vectors {'added' if options.update else 'indexed'}")
     elif options.update:
         print_update(result, options.out)
+    elif options.texts:
+        print_result(result, options.out, f"{result.added:,} text{'s' * (result.added != 1)} indexed")
     else:
         print_result(result, options.out, f"{image_count(result.added)} indexed")
 
@@ -158,6 +175,7 @@ def _parser() -> Arguments:
     parser.usage = (
         "likewise index MODEL IMAGES -o birds.index [options]\n"
         "       likewise index --update [MODEL] IMAGES -o birds.index [--prune]\n"
+        "       likewise index --texts MODEL captions.csv -o captions.index\n"
         "       likewise index --vectors embeddings.npz [MODEL] -o birds.index [--update]\n"
         "       likewise index --merge a.index b.index -o all.index\n"
         "       likewise index --versions | --restore N | --purge | --check | --to-parquet FILE  birds.index"
@@ -175,6 +193,10 @@ def _parser() -> Arguments:
     parser.add_argument(
         "--vectors", metavar="FILE", type=Path, help="embeddings from elsewhere (.npz: embeddings, paths, labels, …)"
     )
+    parser.add_argument(
+        "--texts", action="store_true", help="index the texts of a table, where the model has a text side"
+    )
+    parser.add_argument("--text-column", metavar="NAME", default="text", help="a table's column of texts (text)")
     index_versions.add_options(parser)
     parser.add_argument("--shard", metavar="I/N", help="only the I-th of N shards, to be merged later")
     parser.add_argument("--overwrite", action="store_true", help="replace the index if it is there")

@@ -1,4 +1,4 @@
-"""``likewise search``: the look-alikes of pictures, near-duplicates and clusters of a collection."""
+"""``likewise search``: the look-alikes of pictures, what texts describe, near-duplicates and clusters of a collection."""
 
 from __future__ import annotations
 
@@ -49,9 +49,11 @@ def run(words: Sequence[str]) -> int:
     options = _parser().parse_intermixed_args(words)
     index = open_index(options.index)
     check_outputs(options.out, options.sheet)
-    modes = [options.duplicates is not None, options.clusters is not None, bool(options.queries)]
+    modes = [options.duplicates is not None, options.clusters is not None, bool(options.queries), bool(options.text)]
     if sum([*modes, options.item is not None]) != 1:
-        raise UserError("give one of these: QUERY pictures, --item ID, --duplicates SIMILARITY or --clusters N")
+        raise UserError(
+            "give one of these: QUERY pictures, --text TEXT, --item ID, --duplicates SIMILARITY or --clusters N"
+        )
     if options.duplicates is not None:
         return _duplicates(index, options)
     if options.clusters is not None:
@@ -68,6 +70,13 @@ def _parser() -> Arguments:
         nargs="*",
         type=Path,
         help="pictures, or one folder or table (.csv, .tsv, .parquet) of pictures",
+    )
+    parser.add_argument(
+        "--text",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        help="what a text describes, where the model has a text side; may be given several times",
     )
     parser.add_argument("-k", metavar="N", type=int, default=10, help="how many for each (10)")
     parser.add_argument("--item", metavar="ID", type=int, help="look-alikes of an item of the index")
@@ -105,6 +114,7 @@ def _search(index: Index, options: argparse.Namespace) -> int:
     result = search(
         index,
         options.queries,
+        texts=options.text,
         item=options.item,
         k=options.k,
         where=options.where,

@@ -16,8 +16,11 @@ from likewise.data.glyphs import Glyphs
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler, MiningSampler, SmartMiningSampler
 from likewise.data.hierarchical_sampler import HierarchicalSampler
 from likewise.data.inshop import InShop
-from likewise.data.loader import Batch, BatchLoader
+from likewise.data.loader import BatchLoader
 from likewise.data.magnet_sampler import MagnetSampler
+from likewise.data.pair_loader import PairLoader, RowLoader, SampleLoader, Sides
+from likewise.data.pairs import PairTable
+from likewise.data.resumable_loader import Batch, ResumableLoader
 from likewise.data.samplers import (
     PairSampler,
     PerClassSampler,
@@ -74,14 +77,20 @@ __all__ = [
     "MiningSampler",
     "MultiLabelSampler",
     "Normalize",
+    "PairLoader",
     "PairSampler",
+    "PairTable",
     "PerClassSampler",
     "RandomBatchSampler",
     "RandomCrop",
     "RandomResizedCrop",
     "RandomShift",
+    "ResumableLoader",
     "ResumableSampler",
+    "RowLoader",
+    "SampleLoader",
     "SemiSupervisedSampler",
+    "Sides",
     "SmartMiningSampler",
     "Split",
     "StanfordOnlineProducts",
@@ -106,6 +115,7 @@ from likewise.data.folder import EXTENSIONS as EXTENSIONS
 from likewise.data.folder import walk_images as walk_images
 from likewise.data.glyph_shapes import font_folder as font_folder
 from likewise.data.memory import free_memory as free_memory
+from likewise.data.pairs import draw_text as draw_text
 from likewise.data.resample import FRACTION as FRACTION
 from likewise.data.shards import Shape as Shape
 from likewise.data.shards import cores as cores

@@ -158,7 +158,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
 
         Classes that lose all their images go, and labels are contiguous again.
         """
-        return _View(self, _indices(indices, len(self)), relabel=True)
+        return _View(self, checked_indices(indices, len(self)), relabel=True)
 
     def of_classes(self, classes: Iterable[int]) -> ImageDataset:
         """All images of these classes; labels are contiguous again, in the order they had."""
@@ -172,7 +172,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         """All images but these, given by index or as `find_broken` lists them."""
         indices = [each.index if isinstance(each, Broken) else each for each in broken]
         keep = torch.ones(len(self), dtype=torch.bool)
-        keep[torch.from_numpy(_indices(indices, len(self)))] = False
+        keep[torch.from_numpy(checked_indices(indices, len(self)))] = False
         return self.subset(keep)
 
     def with_transform(self, transform: Transform | None) -> ImageDataset:
@@ -419,7 +419,7 @@ def _check_labels(what: str, labels: Tensor, beside: str, names: Sequence[str]) 
     return labels.to(torch.int64)
 
 
-def _indices(indices: Any, size: int) -> NDArray[Any]:
+def checked_indices(indices: Any, size: int) -> NDArray[Any]:
     """Distinct indices between 0 and the size, from indices or from booleans."""
     array = np.asarray(indices)
     if array.dtype == np.bool_:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,52 +17,11 @@ from torch import Generator, Tensor
 from likewise.data.augment import Augment, Draw
 from likewise.data.cache import ImageCache
 from likewise.data.resample import Bytes, PackedImages, compiled, send, table_of
+from likewise.data.resumable_loader import Batch, Indices, ResumableLoader
 from likewise.data.shards import cores
-
-Indices = Sequence[int] | Tensor
 
 TOGETHER = 16
 """Batches whose crops are drawn together for a cache on a device: small operations take their time, not large ones."""
-
-
-class Batch(NamedTuple):
-    """The batch of a training step.
-
-    Args:
-        images: ``(n, c, h, w)``, as the network expects them.
-        labels: their classes ``(n,)``.
-        indices: which images of the data set they are ``(n,)``.
-
-    Examples:
-        >>> import torch
-        >>> images, labels, indices = Batch(torch.zeros(1, 3, 4, 4), torch.tensor([7]), torch.tensor([0]))
-        >>> labels
-        tensor([7])
-    """
-
-    images: Tensor
-    labels: Tensor
-    indices: Tensor
-
-
-@runtime_checkable
-class Resumable(Protocol):
-    """A batch sampler that can resume inside an epoch, as those of this library can.
-
-    Examples:
-        >>> from likewise.data.samplers import RandomBatchSampler
-        >>> isinstance(RandomBatchSampler([0, 0, 1], batch_size=1), Resumable)
-        True
-    """
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """The remaining batches."""
-
-    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """The state after a number of batches of an epoch."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +33,7 @@ class _Prepared:
     arrived: torch.cuda.Event | None
 
 
-class BatchLoader:
+class BatchLoader(ResumableLoader[Batch]):
     """Batches of a stored data set, augmented, on a device.
 
     A cache that is held on the device is cropped there, without a copy.  From a cache in memory or on disk, threads make
@@ -132,24 +90,16 @@ class BatchLoader:
             raise ValueError(f"workers must be a whole number ≥ 1, but it is {workers!r}")
         if prefetch < 0:
             raise ValueError(f"prefetch must be a whole number ≥ 0, but it is {prefetch!r}")
+        super().__init__(batches, device=device)
         self.images = images
-        self.batches = batches
         self.augment = augment
-        self.device = torch.device(device)
         if images.device.type != "cpu" and images.device.type != self.device.type:
             raise ValueError(f"device must be where the images are held, {images.device}, but it is {self.device}")
         self.seed = seed
         self.rank = rank
         self.workers = min(8 if self.device.type == "cpu" else 2, cores()) if workers is None else workers
         self.prefetch = prefetch
-        self.epoch = 0
-        self.step = 0
         self._spare = _Buffers(self.workers + prefetch + 2)
-
-    def __len__(self) -> int:
-        if not isinstance(self.batches, Sized):
-            raise TypeError(f"batches must have a length for this, but it is a {type(self.batches).__name__}")
-        return len(self.batches)
 
     @property
     def labels(self) -> Tensor:
@@ -157,42 +107,9 @@ class BatchLoader:
         targets: Tensor | None = getattr(self.batches, "targets", None)
         return self.images.labels if targets is None else targets
 
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the next iteration."""
-        self.epoch, self.step = epoch, 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """The epoch, the number of its batches that were returned, and the state of the sampler."""
-        state: dict[str, Any] = {"epoch": self.epoch, "step": self.step}
-        if isinstance(self.batches, Resumable):
-            state["batches"] = self.batches.state_dict(epoch=self.epoch, position=self.step)
-        return state
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state for the next iteration."""
-        if isinstance(self.batches, Resumable):
-            self.batches.load_state_dict(state["batches"])
-        self.epoch, self.step = state["epoch"], state["step"]
-
-    def __iter__(self) -> Iterator[Batch]:
-        """The remaining batches of this epoch; after the last one the epoch advances."""
-        work = ((step, torch.as_tensor(indices, dtype=torch.int64)) for step, indices in self._steps())
-        for batch in self.make_batches(work):
-            self.step += 1
-            yield batch
-        self.epoch, self.step = self.epoch + 1, 0
-
     def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
         """Batches for steps and the indices of their images."""
         return self._on_device(work) if self.images.device.type != "cpu" else self._ahead(work)
-
-    def _steps(self) -> Iterator[tuple[int, Indices]]:
-        if isinstance(self.batches, Resumable):  # it may be ahead, by what was made and not handed out
-            self.batches.load_state_dict(self.batches.state_dict(epoch=self.epoch, position=self.step))
-            return enumerate(self.batches, self.step)
-        if hasattr(self.batches, "set_epoch"):
-            self.batches.set_epoch(self.epoch)
-        return islice(enumerate(self.batches), self.step, None)
 
     def _on_device(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
         """Make batches from pixels on the device; only the random numbers of several batches are copied, at once."""

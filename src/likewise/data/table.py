@@ -74,7 +74,7 @@ class ImageTable(ImageFiles):
     ):
         if isinstance(levels, str):
             raise TypeError(f"levels must be a list of columns, but it is the text {levels!r}")
-        table = _read(Path(path), dict(columns or {}), [*levels, *([] if tags is None else [tags])])
+        table = read_rows(Path(path), dict(columns or {}), [*levels, *([] if tags is None else [tags])])
         if split is not None:
             table = table.of_split(split)
         folder = Path(path).parent if root is None else Path(root)
@@ -108,8 +108,8 @@ class ImageTable(ImageFiles):
 
 
 @dataclass(frozen=True)
-class _Table:
-    """The columns of a table that we know, and where each row stands, for messages."""
+class TableRows:
+    """The known columns of a table, and where each row is, for messages."""
 
     path: Path
     values: dict[str, list[Any]]
@@ -118,15 +118,18 @@ class _Table:
     places: list[int]
 
     def fault(self, index: int, column: str, must: str) -> ValueError:
+        """The error about a cell, which names its place."""
         value = self.values[column][index]
         where = f"{self.path}, {self.row} {self.places[index]}, column {self.titles[column]!r}"
         return ValueError(f"{where}: it must be {must}, but it is {value!r}")
 
-    def take(self, indices: Sequence[int]) -> _Table:
+    def take(self, indices: Sequence[int]) -> TableRows:
+        """Some of the rows."""
         values = {column: [cells[index] for index in indices] for column, cells in self.values.items()}
-        return _Table(self.path, values, self.titles, self.row, [self.places[index] for index in indices])
+        return TableRows(self.path, values, self.titles, self.row, [self.places[index] for index in indices])
 
-    def of_split(self, split: str) -> _Table:
+    def of_split(self, split: str) -> TableRows:
+        """The rows of a split."""
         if "split" not in self.values:
             raise ValueError(f"split must be None, because {self.path} has no column 'split', but it is {split!r}")
         kept = [index for index, value in enumerate(self.values["split"]) if str(value) == split]
@@ -136,6 +139,7 @@ class _Table:
         return self.take(kept)
 
     def texts(self, column: str) -> list[str]:
+        """The cells of a column, all of which must be texts."""
         for index, value in enumerate(self.values[column]):
             if not isinstance(value, str) or not value:
                 raise self.fault(index, column, "a text")
@@ -202,16 +206,32 @@ class _Table:
         return boxes
 
 
-def _read(path: Path, renamed: dict[str, str], more: Sequence[str] = ()) -> _Table:
-    unknown = [column for column in renamed if column not in COLUMNS]
+def read_rows(
+    path: Path,
+    renamed: dict[str, str],
+    more: Sequence[str] = (),
+    *,
+    known: Sequence[str] = COLUMNS,
+    needed: Sequence[str] = _NEEDED,
+) -> TableRows:
+    """The rows of a table.
+
+    Args:
+        path: the table.
+        renamed: titles of known columns where they are others.
+        more: titles of further columns, which must be there.
+        known: the columns that are read if they are there.
+        needed: those that must be there.
+    """
+    unknown = [column for column in renamed if column not in known]
     if unknown:
-        raise ValueError(f"columns must name some of {', '.join(COLUMNS)}, but it names {unknown[0]!r}")
+        raise ValueError(f"columns must name some of {', '.join(known)}, but it names {unknown[0]!r}")
     cells, places = read_cells(path)
-    titles = {**{column: renamed.get(column, column) for column in COLUMNS}, **{column: column for column in more}}
+    titles = {**{column: renamed.get(column, column) for column in known}, **{column: column for column in more}}
     for column, title in titles.items():
-        if title not in cells and (column in _NEEDED or column in renamed or column in more):
+        if title not in cells and (column in needed or column in renamed or column in more):
             raise ValueError(f"{path} must have a column {title!r}, but it has {', '.join(map(repr, cells)) or 'none'}")
-    sides = [side for side in _BOX if titles[side] in cells]
+    sides = [side for side in _BOX if titles.get(side) in cells]
     if 0 < len(sides) < len(_BOX):
         raise ValueError(
             f"{path} must have all of the columns {', '.join(_BOX)} or none, but it has {', '.join(sides)}"
@@ -219,7 +239,7 @@ def _read(path: Path, renamed: dict[str, str], more: Sequence[str] = ()) -> _Tab
     if not places:
         raise ValueError(f"{path} must have at least one row, but it has none")
     row = "row" if path.suffix.lower() == ".parquet" else "line"
-    return _Table(
+    return TableRows(
         path, {column: cells[title] for column, title in titles.items() if title in cells}, titles, row, places
     )
 
@@ -256,7 +276,7 @@ def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
         try:
-            header = [unescape_formula(title.strip()) for title in next(reader, [])]
+            header = _number_sides([unescape_formula(title.strip()) for title in next(reader, [])])
             twice = {title for title in header if header.count(title) > 1}
             if twice:
                 raise ValueError(f"{path} must name each column once, but it names {min(twice)!r} twice")
@@ -277,6 +297,14 @@ def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be encoded in UTF-8, but it is not: {error}") from error
     return dict(zip(header, columns, strict=True)), places
+
+
+def _number_sides(header: list[str]) -> list[str]:
+    """The titles of a table; the second ``text`` of a table of pairs is ``text_2``, and the second ``image`` ``image_2``."""
+    return [
+        f"{title}_2" if title in ("image", "text") and header[:place].count(title) == 1 else title
+        for place, title in enumerate(header)
+    ]
 
 
 def _read_parquet(path: Path, columns: Sequence[str] | None) -> tuple[dict[str, list[Any]], list[int]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from likewise.search.matches import Item, Matches, Rerank
     from likewise.search.rerank import KReciprocal, QueryExpansion, expand, k_reciprocal
     from likewise.search.store import VectorStore
+    from likewise.search.text_encoder import TextEncoder
     from likewise.search.transfer import read_embeddings, write_parquet
     from likewise.search.versions import check_index, check_version, list_versions, purge_versions, restore_version
 
@@ -27,6 +28,7 @@ __all__ = [
     "Matches",
     "QueryExpansion",
     "Rerank",
+    "TextEncoder",
     "VectorStore",
     "calibrate",
     "check_index",
@@ -85,6 +87,7 @@ _PLACES = {
     "serve.limits": "Limits",
     "snapshots": "adopt",
     "store": "VectorStore",
+    "text_encoder": "TextEncoder",
     "thumbnails": "THUMBNAIL_SIDE thumbnail",
     "transfer": "read_embeddings write_parquet",
     "vectors": "STORAGES",

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from likewise.data import TRANSFORMS, Augment, BrokenImage, CenterCrop, Draw, Shape, decode, free_memory, to_rgb
 from likewise.formula import one_of
-from likewise.trunks import Embedder, Preprocessing
+from likewise.trunks import Embedder, Preprocessing, TextTrunk
 
 LARGEST, LARGEST_ON_HOST = 512, 16
 """Images in a batch, at most; on the CPU larger ones only move more memory."""
@@ -70,6 +70,8 @@ def eval_transform(model: Embedder, name: str | None) -> EvalTransform:
         >>> eval_transform(Embedder("convnet", 8), "glyphs").name
         'the transform glyphs'
     """
+    if isinstance(model.trunk, TextTrunk):
+        raise ValueError("model must embed images, but both of its sides embed texts")
     expects: Preprocessing | None = model.preprocessing
     if name is not None:
         one_of("transform", name, TRANSFORMS)

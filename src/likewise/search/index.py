@@ -24,6 +24,7 @@ from likewise.search.exact import Part
 from likewise.search.matches import Floats, Ids, Item, Matches, Rerank, check_ids
 from likewise.search.places import is_url, split_url
 from likewise.search.store import NewRows, VectorStore
+from likewise.search.text_encoder import TextEncoder
 from likewise.search.vectors import STORAGES
 from likewise.trunks import Card, read_card
 
@@ -302,6 +303,11 @@ class Index:
                 with self._store.model() as file:
                     self._encoders[key] = Encoder.load(file, None if model is None else model.transform, device)
             return self._encoders[key]
+
+    def text_encoder(self) -> TextEncoder:
+        """The text side of the model that made its vectors, to search with words."""
+        with self._store.model() as file:
+            return TextEncoder.load(file)
 
     # ------------------------------------------------------------------------------------------- search
 

@@ -111,6 +111,48 @@ def evaluate(
     )
 
 
+def evaluate_both_ways(
+    embedded: Embedded, is_query: Tensor, sides: Sequence[str], *, ks: Sequence[int] = RECALLS
+) -> dict[str, float]:
+    """The retrieval metrics of two sides: anchors searched for among references, and back.
+
+    Args:
+        embedded: embeddings and labels of both sides.
+        is_query: which are anchors, ``(n,)`` booleans.
+        sides: what the sides are called, such as ``("image", "text")``.
+        ks: the ks of recall at k.
+
+    Returns:
+        The mean of both directions under the name of each metric, the recalls of each, such as ``"R@1 text to image"``, and
+        how many queries there are in both together.
+
+    Examples:
+        >>> vectors = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [1.0, 0.2], [0.0, 1.0]])
+        >>> labels, is_query = torch.tensor([0, 1, 2, 0, 2]), torch.tensor([True, True, True, False, False])
+        >>> found = evaluate_both_ways(Embedded(vectors, labels), is_query, ("image", "text"), ks=[1])
+        >>> found["R@1"], found["R@1 image to text"], found["R@1 text to image"], found["queries"]
+        (0.75, 1.0, 0.5, 4)
+    """
+    there, back = evaluate(embedded, is_query, ks=ks), evaluate(embedded, ~is_query, ks=ks)
+    found: dict[str, float] = {}
+    for name in there:
+        total = there[name] + back[name]
+        found[name] = total if name.startswith("queries") else total / 2
+    for direction, scores in zip(directions(sides), (there, back), strict=True):
+        found |= {f"{name} {direction}": value for name, value in scores.items() if name.startswith("R@")}
+    return found
+
+
+def directions(sides: Sequence[str]) -> tuple[str, str]:
+    """The two directions of a search between two sides, in words.
+
+    Examples:
+        >>> directions(("image", "text"))
+        ('image to text', 'text to image')
+    """
+    return f"{sides[0]} to {sides[1]}", f"{sides[1]} to {sides[0]}"
+
+
 def count(batches: object) -> int | None:
     """The number of batches, or ``None`` where it is not known, as for torch's loader of a stream.
 

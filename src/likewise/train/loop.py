@@ -16,13 +16,13 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 
-from likewise.data import BatchLoader
+from likewise.data import BatchLoader, PairTable
 from likewise.formula import check_values
 from likewise.progress import Advance
 from likewise.progress import progress as show_progress
 from likewise.train.checkpoint import save_model
 from likewise.train.description import COMPARED, NOTED, Data, check_same, describe, length
-from likewise.train.embedding import RECALLS, embed, evaluate
+from likewise.train.embedding import RECALLS, embed, evaluate, evaluate_both_ways
 from likewise.train.groups import Group, make_optimizer, parameter_groups, set_rate
 from likewise.train.guards import Collapsed, NotFinite, keep, on, spread_of
 from likewise.train.lens import Lens, Looks
@@ -404,8 +404,11 @@ class _Training:
             if hasattr(self.data.val, "set_epoch"):
                 self.data.val.set_epoch(0)  # the same images each time
             embedded = embed(self.evaluated, self.data.val, precision=self.settings.precision)
-            cameras = getattr(getattr(self.data.val, "images", None), "cameras", None)
-            scores = evaluate(embedded, ks=self.settings.ks or RECALLS, cameras=cameras)
+            images, ks = getattr(self.data.val, "images", None), self.settings.ks or RECALLS
+            if isinstance(images, PairTable) and images.is_query is not None:
+                scores = evaluate_both_ways(embedded, images.is_query, images.sides, ks=ks)
+            else:
+                scores = evaluate(embedded, ks=ks, cameras=getattr(images, "cameras", None))
             better = progress.best is None or scores[self.settings.metric] > progress.best
             better &= self.keep_start or progress.step > 0
             if better:

@@ -1,5 +1,6 @@
-"""Trunks: networks that make embeddings, of images and of class names."""
+"""Trunks: networks that make embeddings, of images, of texts and of class names."""
 
+from likewise.trunks.bert import SentenceBert
 from likewise.trunks.bninception import BNInception, bninception
 from likewise.trunks.card import Card, read_card
 from likewise.trunks.classic import AlexNet, LeNet, alexnet, lenet
@@ -19,7 +20,9 @@ from likewise.trunks.preprocessing import IMAGENET, Preprocessing
 from likewise.trunks.registry import TRUNKS, Entry, build, classifier, rebuild
 from likewise.trunks.resnet import ResNet, resnet18, resnet50, resnet101
 from likewise.trunks.sources import FromFile, FromNpm, FromPackage, FromUrl
+from likewise.trunks.text import TEXT_TRUNKS, NGrams, TextTrunk, build_text
 from likewise.trunks.trunk import Trunk
+from likewise.trunks.two_towers import TwoTowers
 from likewise.trunks.vectors import Perceptron, linear, mlp
 from likewise.trunks.vit import VisionTransformer, vit_base, vit_small, vit_tiny
 from likewise.trunks.weights import Weights, load_state, read_state
@@ -28,6 +31,7 @@ __all__ = [
     "HEADS",
     "IMAGENET",
     "POOLS",
+    "TEXT_TRUNKS",
     "TRUNKS",
     "AlexNet",
     "AveragePlusMaxPool",
@@ -46,15 +50,20 @@ __all__ = [
     "GoogLeNet",
     "LeNet",
     "MaxPool",
+    "NGrams",
     "Perceptron",
     "Preprocessing",
     "ResNet",
+    "SentenceBert",
+    "TextTrunk",
     "Trunk",
+    "TwoTowers",
     "VisionTransformer",
     "Weights",
     "alexnet",
     "bninception",
     "build",
+    "build_text",
     "class_embeddings",
     "classifier",
     "convnet",

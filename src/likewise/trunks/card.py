@@ -45,6 +45,7 @@ class Card:
         torch: the version of torch that wrote it.
         calibration: thresholds and probabilities of similarities as plain values, if they were learned; see
             `likewise.search.Calibration`.
+        other: the card of the second tower, if there are two; see `likewise.trunks.TwoTowers`.
 
     Examples:
         >>> card = Card(trunk=None, dim=2, pool="avg", head="linear", normalize=True, freeze_bn=False, layer_norm=False)
@@ -64,14 +65,18 @@ class Card:
     metrics: Mapping[str, float] = field(default_factory=dict)
     torch: str = str(torch.__version__)
     calibration: Mapping[str, Any] | None = None
+    other: Card | None = None
 
     def to_json(self) -> str:
         """The card as JSON, its format first."""
         content = {each.name: getattr(self, each.name) for each in fields(self)}
         if self.preprocessing is not None:
             content["preprocessing"] = self.preprocessing.as_dict()
-        if self.calibration is None:
-            del content["calibration"]  # as it was before there was one
+        if self.other is not None:
+            content["other"] = json.loads(self.other.to_json())
+        for name in ("calibration", "other"):
+            if content[name] is None:
+                del content[name]  # as it was before there was one
         return json.dumps({"format": FORMAT} | content, ensure_ascii=False)
 
     @classmethod
@@ -85,6 +90,8 @@ class Card:
             known["preprocessing"] = Preprocessing.from_dict(known["preprocessing"])
         if known.get("classes") is not None:
             known["classes"] = tuple(known["classes"])
+        if known.get("other") is not None:
+            known["other"] = cls.from_json(json.dumps(known["other"]))
         return cls(**known)
 
 

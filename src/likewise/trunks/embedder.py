@@ -14,6 +14,7 @@ from likewise.trunks.folding import freeze as fold
 from likewise.trunks.pooling import POOLS
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.registry import build, rebuild
+from likewise.trunks.text import TextTrunk
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import WeightsLike, load_state
 
@@ -21,6 +22,9 @@ from likewise.trunks.weights import WeightsLike, load_state
 def _mlp(features: int, dim: int) -> nn.Module:
     return nn.Sequential(nn.Linear(features, features), nn.ReLU(), nn.Linear(features, dim))
 
+
+OTHER = "other."
+"""What the names of a second tower's tensors begin with in a file, see `likewise.trunks.TwoTowers`."""
 
 HEADS: Mapping[str, Callable[[int, int], nn.Module]] = {
     "linear": nn.Linear,
@@ -35,7 +39,8 @@ class Embedder(nn.Module):
 
     Args:
         trunk: a name that `likewise.trunks.build` knows, or any module from images to maps ``(B, C, H, W)`` or vectors
-            ``(B, C)`` that has its number of channels ``C`` as ``out_features`` (or ``num_features``, as timm's have).
+            ``(B, C)`` that has its number of channels ``C`` as ``out_features`` (or ``num_features``, as timm's have);
+            or a `likewise.trunks.TextTrunk`, from token ids to vectors.
         dim: the size of the embeddings; ``None``, with ``head="none"``, is the trunk's own.
         pool: ``"avg"``, ``"max"``, ``"avg+max"`` (their sum) or ``"gem"``; vectors are left as they are.
         head: ``"linear"``, ``"mlp"`` (one hidden layer as wide as the trunk), or ``"none"``.
@@ -117,7 +122,8 @@ class Embedder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Embeddings ``(B, dim)`` of preprocessed images; in float32 at least where they are of unit length."""
-        features = images if self.freeze == "trunk" and images.ndim == 2 else self.features(images)
+        is_features = self.freeze == "trunk" and images.ndim == 2 and images.is_floating_point()
+        features = images if is_features else self.features(images)
         embeddings: Tensor = self.head(self.norm(features))
         return _unit(embeddings) if self.normalize else embeddings
 
@@ -161,7 +167,7 @@ class Embedder(nn.Module):
         """
         pool, head = self._names
         return Card(
-            trunk=self.trunk.recipe() if isinstance(self.trunk, Trunk) else None,
+            trunk=self.trunk.recipe() if isinstance(self.trunk, Trunk | TextTrunk) else None,
             dim=self.dim,
             pool=pool,
             head=head,
@@ -199,14 +205,19 @@ class Embedder(nn.Module):
         write_model(path, self.state_dict(), self.card(classes=classes, metrics=metrics))
 
     @classmethod
-    def load(cls, path: str | Path, *, trunk: nn.Module | None = None) -> Self:
+    def load(cls, path: str | Path, *, trunk: nn.Module | None = None, other: bool = False) -> Self:
         """Read what `save` wrote, on the CPU and in evaluation mode.
 
         Args:
             path: the file.
             trunk: the module, where the trunk was one of your own; its parameters are filled from the file.
+            other: read the second of the two towers of a `likewise.trunks.TwoTowers`.
         """
         card = read_card(path)
+        if other:
+            if card.other is None:
+                raise ValueError(f"{path} must have two towers, but it has one")
+            card = card.other
         if trunk is None:
             if card.trunk is None:
                 raise ValueError(f"{path} was made with a trunk of somebody's own; give that module as trunk=")
@@ -223,7 +234,10 @@ class Embedder(nn.Module):
         embedder.preprocessing = card.preprocessing
         if isinstance(trunk, Trunk) and card.preprocessing is not None:
             trunk.preprocessing = card.preprocessing
-        load_state(embedder, read_tensors(path))
+        tensors = read_tensors(path)
+        if other:
+            tensors = {name.removeprefix(OTHER): each for name, each in tensors.items() if name.startswith(OTHER)}
+        load_state(embedder, tensors, skip=() if other else (OTHER,))
         return embedder.eval()
 
 

@@ -19,6 +19,7 @@ from likewise.trunks.googlenet import PUBLISHED as GOOGLENET
 from likewise.trunks.googlenet import googlenet
 from likewise.trunks.resnet import PUBLISHED as RESNET
 from likewise.trunks.resnet import resnet18, resnet50, resnet101
+from likewise.trunks.text import TEXT_TRUNKS, TextTrunk
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.vectors import linear, mlp
 from likewise.trunks.vit import vit_base, vit_small, vit_tiny
@@ -108,13 +109,15 @@ def _entry(name: str) -> Entry:
     return TRUNKS[name]
 
 
-def rebuild(recipe: Mapping[str, Any]) -> Trunk:
+def rebuild(recipe: Mapping[str, Any]) -> Trunk | TextTrunk:
     """Make a trunk again from what its ``recipe()`` said; its weights are random.
 
     Examples:
         >>> rebuild(build("convnet", in_channels=3).recipe()).in_channels
         3
     """
+    if recipe["name"] in TEXT_TRUNKS:
+        return TEXT_TRUNKS[recipe["name"]][1](**{key: value for key, value in recipe.items() if key != "name"})
     name, in_channels = recipe["name"], recipe["in_channels"]
     package, _, model = name.partition(":")
     if package in ADAPTERS and model:

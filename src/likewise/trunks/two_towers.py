@@ -1,0 +1,97 @@
+"""Two encoders with one space: anchors and references, such as images and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from likewise.data import Sides
+from likewise.trunks.card import Card, write_model
+from likewise.trunks.embedder import OTHER, Embedder
+from likewise.trunks.preprocessing import Preprocessing
+
+
+class TwoTowers(nn.Module):
+    """Two embedders of one dimension: one for anchors, one for references.
+
+    Its file is that of the first tower with the second one inside: `likewise.trunks.Embedder.load` reads either.
+
+    Args:
+        anchors: the first tower, of images where there are any.
+        references: the second tower.
+
+    Examples:
+        >>> from likewise.trunks import build_text
+        >>> towers = TwoTowers(Embedder("convnet", 8), Embedder(build_text("ngrams"), 8))
+        >>> tokens = towers.references.trunk.tokenize(["a", "b", "c"])
+        >>> towers(Sides(torch.zeros(3, 1, 32, 32), tokens)).shape
+        torch.Size([6, 8])
+    """
+
+    def __init__(self, anchors: Embedder, references: Embedder) -> None:
+        super().__init__()
+        if anchors.dim != references.dim:
+            raise ValueError(
+                f"references must have the dim of anchors, {anchors.dim}, but it has {references.dim}: "
+                "give both a head of one dim"
+            )
+        self.anchors, self.references = anchors, references
+
+    @property
+    def dim(self) -> int:
+        """The size of the embeddings."""
+        return self.anchors.dim
+
+    @property
+    def preprocessing(self) -> Preprocessing | None:
+        """What the first tower expects of images, if it takes images."""
+        return self.anchors.preprocessing
+
+    @property
+    def freeze(self) -> str | None:
+        """What both towers freeze."""
+        return self.anchors.freeze
+
+    @property
+    def towers(self) -> tuple[Embedder, Embedder]:
+        """Both towers."""
+        return self.anchors, self.references
+
+    def forward(self, inputs: Sides) -> Tensor:
+        """Embeddings in rows that alternate, an anchor and its reference ``(2 n, dim)``; or those of one side ``(n, dim)``."""
+        found = [
+            tower(side)
+            for tower, side in zip(self.towers, (inputs.anchors, inputs.references), strict=True)
+            if side is not None
+        ]
+        return found[0] if len(found) == 1 else torch.stack(found, dim=1).flatten(0, 1)
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """What is learned, as ``"trunk"`` and ``"head"``, each of both towers."""
+        first, second = (tower.parameter_groups() for tower in self.towers)
+        return {name: [*first[name], *second[name]] for name in first}
+
+    def card(self, *, classes: Sequence[str] | None = None, metrics: Mapping[str, float] | None = None) -> Card:
+        """The card of the first tower, with that of the second inside."""
+        return replace(self.anchors.card(classes=classes, metrics=metrics), other=self.references.card())
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        classes: Sequence[str] | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> None:
+        """Write both towers into one safetensors file, as `likewise.trunks.Embedder.save` does one."""
+        others = {f"{OTHER}{name}": value for name, value in self.references.state_dict().items()}
+        write_model(path, self.anchors.state_dict() | others, self.card(classes=classes, metrics=metrics))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote, on the CPU and in evaluation mode."""
+        return cls(Embedder.load(path), Embedder.load(path, other=True)).eval()
