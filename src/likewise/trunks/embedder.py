@@ -13,9 +13,9 @@ from likewise.trunks.card import Card, read_card, read_tensors, write_model
 from likewise.trunks.folding import freeze as fold
 from likewise.trunks.pooling import POOLS
 from likewise.trunks.preprocessing import Preprocessing
-from likewise.trunks.registry import build, rebuild
+from likewise.trunks.registry import TRUNKS, build, rebuild
 from likewise.trunks.trunk import Trunk
-from likewise.trunks.weights import WeightsLike, load_state
+from likewise.trunks.weights import WeightsLike, check_state, load_state
 
 
 def _mlp(features: int, dim: int) -> nn.Module:
@@ -206,12 +206,22 @@ class Embedder(nn.Module):
             path: the file.
             trunk: the module, where the trunk was one of your own; its parameters are filled from the file.
         """
-        card = read_card(path)
+        card, tensors = read_card(path), read_tensors(path)
         if trunk is None:
             if card.trunk is None:
                 raise ValueError(f"{path} was made with a trunk of somebody's own; give that module as trunk=")
+            cls._check_sizes(card, tensors)
             trunk = rebuild(card.trunk)
-        embedder = cls(
+        embedder = cls._of_card(card, trunk)
+        embedder.preprocessing = card.preprocessing
+        if isinstance(trunk, Trunk) and card.preprocessing is not None:
+            trunk.preprocessing = card.preprocessing
+        load_state(embedder, tensors)
+        return embedder.eval()
+
+    @classmethod
+    def _of_card(cls, card: Card, trunk: nn.Module) -> Self:
+        return cls(
             trunk,
             card.dim,
             pool=card.pool,
@@ -220,11 +230,19 @@ class Embedder(nn.Module):
             freeze_bn=card.freeze_bn,
             layer_norm=card.layer_norm,
         )
-        embedder.preprocessing = card.preprocessing
-        if isinstance(trunk, Trunk) and card.preprocessing is not None:
-            trunk.preprocessing = card.preprocessing
-        load_state(embedder, read_tensors(path))
-        return embedder.eval()
+
+    @classmethod
+    def _check_sizes(cls, card: Card, tensors: Mapping[str, Tensor]) -> None:
+        """Refuse a card that describes a larger network than the file holds, before memory is taken for it."""
+        assert card.trunk is not None
+        if card.trunk["name"] not in TRUNKS:  # those of other packages are not made without memory
+            return
+        try:
+            with torch.device("meta"):
+                described = cls._of_card(card, rebuild(card.trunk))
+        except RuntimeError as error:  # more numbers than can be counted
+            raise ValueError(f"the card must describe a network, but it does not: {error}") from None
+        check_state(described, tensors)
 
 
 def _unit(vectors: Tensor) -> Tensor:
