@@ -110,5 +110,7 @@ def plain(in_channels: int, size: int) -> Preprocessing:
         >>> plain(1, 32)
         Preprocessing(mean=(0.5,), std=(0.5,), white=1.0, order='L', size=32)
     """
+    if in_channels not in (1, 3):
+        raise ValueError(f"in_channels must be 1 or 3, but it is {in_channels!r}")
     half = (0.5,) * in_channels
     return Preprocessing(mean=half, std=half, order="L" if in_channels == 1 else "RGB", size=size)

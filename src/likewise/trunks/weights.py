@@ -267,18 +267,8 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], *, skip: tuple[st
         Traceback (most recent call last):
         ValueError: these weights are not Linear's: 'bias' is missing; 'scale' is unexpected; 'weight' has the shape (1, 3) and must have (1, 2)
     """
-    given = {key: value for key, value in state.items() if not key.startswith(skip)}
-    check_state(module, given)
-    module.load_state_dict(given, strict=False)
-
-
-def check_state(module: nn.Module, given: Mapping[str, Tensor]) -> None:
-    """Check the names and shapes of a state dict; nothing is copied.
-
-    Examples:
-        >>> check_state(nn.Linear(2, 1, device="meta"), {"weight": torch.zeros(1, 2), "bias": torch.zeros(1)})
-    """
     wanted = module.state_dict()
+    given = {key: value for key, value in state.items() if not key.startswith(skip)}
     faults = [
         _join_keys((key for key in wanted if key not in given and not key.endswith("num_batches_tracked")), "missing"),
         _join_keys((key for key in given if key not in wanted), "unexpected"),
@@ -292,6 +282,7 @@ def check_state(module: nn.Module, given: Mapping[str, Tensor]) -> None:
     if faults:
         name = module.name if isinstance(module, Trunk) else type(module).__name__
         raise ValueError(f"these weights are not {name}'s: {'; '.join(faults)}")
+    module.load_state_dict(given, strict=False)
 
 
 def _join_keys(keys: Iterable[str], fault: str) -> str:
