@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -37,6 +38,21 @@ def name_file(path: Path, part: Path | None = None) -> Iterator[None]:
         if found is None:
             raise
         raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
+
+
+def refuse_link(path: Path) -> Path:
+    """Refuse a symbolic link in place of a file that is appended to, cut or locked: it could lead to any other file.
+
+    Args:
+        path: a file that is written in place.
+
+    Examples:
+        >>> refuse_link(Path("metrics.jsonl"))
+        PosixPath('metrics.jsonl')
+    """
+    if path.is_symlink():
+        raise OSError(errno.EEXIST, "it must not be a link", str(path))
+    return path
 
 
 @contextmanager
@@ -98,7 +114,7 @@ def hold_lock(file: Path, refusal: Exception, *, wait: float = 0.0) -> Iterator[
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(file)
+    lock = FileLock(refuse_link(file))
     try:
         lock.acquire(timeout=wait)
     except Timeout:

@@ -7,6 +7,11 @@ processes that train.
 
 from __future__ import annotations
 
+from likewise._safe_path import leave_current_folder
+
+if __name__ == "__main__":
+    leave_current_folder()
+
 import argparse
 import os
 import sys

@@ -75,7 +75,12 @@ def _verify_model(file: Path) -> Check:
 def _verify_index(folder: Path) -> Iterator[Check]:
     from likewise.search import check_version, list_versions
 
-    for version in list_versions(folder):
+    try:
+        versions = list_versions(folder)
+    except EXPECTED as error:
+        yield Check(folder, sentence(error))
+        return
+    for version in versions:
         damaged = check_version(version)
         for name in version.card.files:
             file = version.folder / name

@@ -45,7 +45,8 @@ def read_row(run: Run, method: str | None = None) -> dict[str, Any]:
 
 def _loss_name(description: dict[str, Any]) -> str:
     loss = (description.get("config") or {}).get("loss") or {}
-    text = str(loss.get("class_path") or description.get("loss", ""))
+    named = loss.get("class_path") if isinstance(loss, dict) else loss  # a short form: loss: CircleLoss
+    text = str(named or description.get("loss", ""))
     return text.partition("(")[0].rpartition(".")[2]
 
 

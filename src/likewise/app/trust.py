@@ -105,6 +105,8 @@ def named_classes(tree: Any, within: tuple[str, ...] = ()) -> Iterator[tuple[tup
         for key, value in tree.items():
             if key == "class_path":
                 if isinstance(value, str) and "." in value:
+                    if not all(word.isidentifier() for word in value.split(".")):
+                        raise UserError(f"{'.'.join(within)} must be an import path such as a.B, but it is {value!r}")
                     yield within, value
             else:
                 yield from named_classes(value, within if key in ("init_args", "dict_kwargs") else (*within, str(key)))

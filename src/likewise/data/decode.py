@@ -73,6 +73,9 @@ class TooLarge(BrokenImage):
 SCANS = 64
 """Scans that a JPEG file may have: each is a pass over all pixels, and encoders write 10 to 20."""
 
+PROGRAMS = ("EPS", "WMF")
+"""Formats that Pillow does not decode by itself: it would hand the file to Ghostscript or to the system."""
+
 TILE = 4
 """The largest ratio of a TIFF tile's pixels to those of the image: a tile is allocated whole."""
 
@@ -92,7 +95,7 @@ def decode(
     Args:
         source: a path, or the bytes of a file.
         name: what to call the image in a message; by default its path.
-        formats: Pillow's names of the formats that are read; by default all.
+        formats: Pillow's names of the formats that are read; by default all but EPS and WMF, which other programs run.
         pixels: how many it may have; by default as many as Pillow takes to be safe.
 
     Raises:
@@ -134,6 +137,8 @@ def decode(
 
 def _check_size(image: Image.Image, file: BinaryIO, name: str, pixels: int | None) -> None:
     """Refuse what a header or the structure of a file says would take too much; nothing is decoded."""
+    if image.format in PROGRAMS:
+        raise BrokenImage(name, f"it is an {image.format} file, which another program would have to run")
     width, height = image.size
     if pixels is not None and width * height > pixels:
         raise TooLarge(

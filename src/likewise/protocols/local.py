@@ -241,7 +241,8 @@ def _start_process(number: int, log: Path | None) -> subprocess.Popen[bytes]:
     else:
         environment["OMP_NUM_THREADS"] = "1"
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    command = [sys.executable, "-m", "likewise.protocols.worker_process"]
+    # -P: the current folder may be that of another person, whose files must not replace modules
+    command = [sys.executable, "-P", "-m", "likewise.protocols.worker_process"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment}
     # a separate session: Ctrl-C reaches only the driver, which then asks for checkpoints
     if log is None:

@@ -138,6 +138,10 @@ def _copy_runs(source: Path, to: Path, keys: Iterable[str]) -> None:
         if run.exists():
             part = copy.with_name(f"{key}.part")
             shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(run, part)
+            shutil.copytree(run, part, ignore=_links)  # a pack of another person's could link any file
             shutil.rmtree(copy, ignore_errors=True)
             part.rename(copy)
+
+
+def _links(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if Path(folder, name).is_symlink()]

@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from likewise.files import hold_lock
 from likewise.protocols.trial import Result, Trial
 
 StateName = Literal["missing", "done", "failed", "pruned", "canceled"]
 STATES: tuple[StateName, ...] = ("missing", "done", "failed", "pruned", "canceled")
+
+Parsed = TypeVar("Parsed", Trial, Result)
 
 Reports = dict[int, float]
 """What a trial measured on its way: values by step."""
@@ -279,13 +281,22 @@ class Study:
 
     def _trial(self, key: str, text: str) -> Trial:
         if key not in self._parsed_trials:
-            self._parsed_trials[key] = Trial.from_dict(json.loads(text))
+            self._parsed_trials[key] = self._parse(Trial.from_dict, text)
         return self._parsed_trials[key]
 
     def _result(self, key: str, text: str) -> Result:
         if key not in self._parsed_results or self._parsed_results[key][0] != text:
-            self._parsed_results[key] = text, Result.from_dict(json.loads(text))
+            self._parsed_results[key] = text, self._parse(Result.from_dict, text)
         return self._parsed_results[key][1]
+
+    def _parse(self, make: Callable[[Any], Parsed], text: str) -> Parsed:
+        """A row, or one sentence about a table that something else wrote."""
+        try:
+            return make(json.loads(text))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ValueError(
+                f"file must be the table of a study, but {self.file} has a row that is not: {error}"
+            ) from None
 
 
 def _state(result: Result | None, canceled: object) -> StateName:

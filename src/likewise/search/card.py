@@ -181,6 +181,8 @@ class IndexCard:
         """Refuse what likewise does not write, above all file names that lead out of the folder."""
         if type(self.dim) is not int or self.dim < 1 or self.storage not in STORAGES:
             raise ValueError(f"it has vectors of {self.dim!r} numbers, stored as {self.storage!r}")
+        if type(self.rows) is not int or not isinstance(self.created, int | float) or not 0 <= self.created < 2**40:
+            raise ValueError(f"it has {self.rows!r} rows, made at {self.created!r}")
         for name in self.files:
             if name not in FILES:
                 raise ValueError(f"it names a file {name!r}, which is not a file of an index")
@@ -201,5 +203,7 @@ def read_index_card(version: Path) -> IndexCard:
         return IndexCard.from_json(file.read_bytes().decode())
     except KeyError as error:
         raise ValueError(f"{file} cannot be read: it has no {error}") from error
-    except (ValueError, TypeError) as error:
+    except RecursionError:
+        raise ValueError(f"{file} cannot be read: it nests too deeply") from None
+    except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{file} cannot be read: {error}") from error

@@ -8,7 +8,6 @@ import math
 import os
 import platform
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,11 +20,12 @@ from typing import Any
 import torch
 import yaml
 
-from likewise.files import hold_lock, name_file, write_text
+from likewise.files import hold_lock, name_file, refuse_link, write_text
 from likewise.formula import one_of
 from likewise.sanitize import hide_secrets, read_yaml
 from likewise.schema import upgrade_description
 from likewise.train.checkpoint import read_step
+from likewise.train.commit import read_commit
 
 Line = dict[str, Any]
 
@@ -241,7 +241,7 @@ class Run:
 
     def forget_after(self, size: int) -> None:
         """Cut ``metrics.jsonl`` back to the moment of a checkpoint: what came after will be measured again."""
-        file = self.folder / "metrics.jsonl"
+        file = refuse_link(self.folder / "metrics.jsonl")
         if file.exists() and file.stat().st_size > size:  # a longer file would be filled with zeros
             os.truncate(file, size)
 
@@ -260,7 +260,7 @@ class Run:
     def _append(self, name: str, line: Line, *, sync: bool = False) -> None:
         # what cannot be encoded, such as a file name of other bytes, becomes an escape of JSON's
         text = json.dumps(_finite(plain(line)), ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
-        with name_file(self.folder / name), (self.folder / name).open("a+b") as file:
+        with name_file(self.folder / name), refuse_link(self.folder / name).open("a+b") as file:
             if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
                 text = b"\n" + text  # half a line stays by itself
             file.write(text)
@@ -297,18 +297,7 @@ def surroundings(device: torch.device | None = None) -> dict[str, Any]:
         "device": torch.cuda.get_device_name(device) if cuda else device.type,
         "devices": torch.cuda.device_count() if cuda else 0,
     }
-    return {"commit": _commit(), "versions": versions, "hardware": hardware}
-
-
-def _commit() -> str | None:
-    """The commit of the code in the current folder, with a plus if files were changed since."""
-    try:
-        ask = {"capture_output": True, "text": True, "timeout": 10, "check": True}
-        head = subprocess.run(["git", "rev-parse", "HEAD"], **ask).stdout.strip()  # type: ignore[call-overload]
-        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], **ask).stdout  # type: ignore[call-overload]
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return f"{head}+" if changed else str(head)
+    return {"commit": read_commit(), "versions": versions, "hardware": hardware}
 
 
 def command_line() -> str:

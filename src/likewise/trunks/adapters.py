@@ -50,6 +50,8 @@ class TimmTrunk(Trunk):
     """
 
     def __init__(self, model: str, *, pretrained: bool, in_channels: int) -> None:
+        if model.startswith("local-dir:"):  # weights in a folder may be pickles, which timm before 1.0.21 executes
+            raise ValueError(f"model must be the name of a model of timm, but it is {model!r}, a folder")
         timm = _package("timm")
         network = timm.create_model(model, pretrained=pretrained, in_chans=in_channels, num_classes=0, global_pool="")
         expected = timm.data.resolve_model_data_config(network)
@@ -94,16 +96,21 @@ class TransformersTrunk(Trunk):
         transformers = _package("transformers")
         self_pooled = True
         if config is None:
-            known = transformers.AutoConfig.from_pretrained(model)
+            known = transformers.AutoConfig.from_pretrained(model, trust_remote_code=False)
         else:
-            known = transformers.AutoConfig.for_model(**{key: value for key, value in config.items() if key != POOLED})
+            known = transformers.AutoConfig.for_model(**without_code(config))
             self_pooled = bool(config[POOLED])
         known = getattr(known, "vision_config", known)
+        known._attn_implementation = None  # that of torch: a configuration could name a kernel on the hub, which is run
         if getattr(known, "num_channels", 3) != in_channels:
             raise ValueError(f"in_channels of {model} must be {known.num_channels}, but it is {in_channels}")
         if pretrained:
             network, report = transformers.AutoModel.from_pretrained(
-                model, config=known, output_loading_info=True, use_safetensors=True
+                model,
+                config=known,
+                output_loading_info=True,
+                use_safetensors=True,
+                trust_remote_code=False,
             )
             missing = sorted(report["missing_keys"])
             self_pooled = not missing
@@ -111,7 +118,7 @@ class TransformersTrunk(Trunk):
             if lost:
                 raise ValueError(f"the weights of {model} lack {lost[0]!r} (of {len(lost)} such keys)")
         else:
-            network = transformers.AutoModel.from_config(known)
+            network = transformers.AutoModel.from_config(known, trust_remote_code=False)
         if not self_pooled:
             network.pooler = None  # else its parameters would wait for gradients that never come
         size = _side(known)
@@ -143,6 +150,24 @@ class TransformersTrunk(Trunk):
 
 POOLED = "likewise_self_pooled"
 """The entry of a recipe's configuration that says whether the model's own pooling is used."""
+
+_CODE = ("auto_map", "attn_implementation", "experts_implementation", "quantization_config", POOLED)
+
+
+def without_code(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration of transformers without the entries that name code, or kernels on the hub.
+
+    Examples:
+        >>> without_code(
+        ...     {"model_type": "vit", "_attn_implementation": "their/kernel", "auto_map": {"AutoModel": "a.B"}}
+        ... )
+        {'model_type': 'vit'}
+    """
+    return {
+        key: without_code(value) if isinstance(value, Mapping) else value
+        for key, value in config.items()
+        if key.lstrip("_").removesuffix("_internal") not in _CODE
+    }
 
 
 def _width(config: Any) -> int:

@@ -83,6 +83,8 @@ class Card:
     def from_json(cls, text: str) -> Card:
         """The inverse of `to_json`; entries that a later likewise of the same format added are passed over."""
         content = json.loads(text)
+        if not isinstance(content, dict) or not isinstance(content.get("format"), int):
+            raise ValueError("the card must have a format, but it has none")
         if content["format"] > FORMAT:
             raise ValueError(f"the card must be of format {FORMAT} or older, but it is of format {content['format']}")
         known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
@@ -111,12 +113,15 @@ def read_card(path: str | Path) -> Card:
         ({'name': 'convnet', 'in_channels': 1}, ('A', 'B'))
     """
     try:
-        metadata = _header(Path(path)).get("__metadata__", {})
+        metadata = _header(Path(path)).get("__metadata__") or {}
     except (ValueError, OverflowError, MemoryError) as damaged:
         raise ValueError(f"{path} must be a safetensors file, but it does not begin like one") from damaged
     if KEY not in metadata:
         raise ValueError(f"{path} must be a file that an Embedder wrote, but it has no card")
-    return Card.from_json(metadata[KEY])
+    try:
+        return Card.from_json(metadata[KEY])
+    except (RecursionError, TypeError, AttributeError) as damaged:
+        raise ValueError(f"{path} must be a file that an Embedder wrote, but its card is not one: {damaged}") from None
 
 
 def _header(path: Path) -> dict[str, Any]:
@@ -124,7 +129,10 @@ def _header(path: Path) -> dict[str, Any]:
         length = int.from_bytes(file.read(8), "little")
         if length > path.stat().st_size:
             raise ValueError("the header is longer than the file")
-        header = json.loads(file.read(length))
+        try:
+            header = json.loads(file.read(length))
+        except RecursionError:
+            raise ValueError("the header nests too deeply") from None
     if not isinstance(header, dict):
         raise ValueError("the header is not an object")
     return header

@@ -213,15 +213,18 @@ class Embedder(nn.Module):
             trunk: the module, where the trunk was one of your own; its parameters are filled from the file.
             other: read the second of the two towers of a `likewise.trunks.TwoTowers`.
         """
-        card = read_card(path)
+        card, tensors = read_card(path), read_tensors(path)
         if other:
             if card.other is None:
                 raise ValueError(f"{path} must have two towers, but it has one")
             card = card.other
+            tensors = {name.removeprefix(OTHER): each for name, each in tensors.items() if name.startswith(OTHER)}
         if trunk is None:
             if card.trunk is None:
                 raise ValueError(f"{path} was made with a trunk of somebody's own; give that module as trunk=")
+            _check_sizes(card, None, tensors)
             trunk = rebuild(card.trunk)
+        _check_sizes(card, trunk, tensors)
         embedder = cls(
             trunk,
             card.dim,
@@ -234,11 +237,21 @@ class Embedder(nn.Module):
         embedder.preprocessing = card.preprocessing
         if isinstance(trunk, Trunk) and card.preprocessing is not None:
             trunk.preprocessing = card.preprocessing
-        tensors = read_tensors(path)
-        if other:
-            tensors = {name.removeprefix(OTHER): each for name, each in tensors.items() if name.startswith(OTHER)}
         load_state(embedder, tensors, skip=() if other else (OTHER,))
         return embedder.eval()
+
+
+def _check_sizes(card: Card, trunk: nn.Module | None, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse a card that describes more numbers than its file holds, before memory is taken for them."""
+    total = sum(each.numel() for each in tensors.values())
+    if trunk is None:
+        recipe = card.trunk or {}
+        taken = recipe.get("in_features", 1)
+        wide = {each.shape[1] for each in tensors.values() if each.ndim == 2 and len(each) > 1}
+        if taken != 1 and taken not in wide:
+            raise ValueError(f"in_features of the card must be a size of its tensors, but it is {taken!r}")
+    elif card.head != "none" and isinstance(card.dim, int) and card.dim * _features_of(trunk) > total:
+        raise ValueError(f"dim of the card must fit its {total:,} numbers, but it is {card.dim:,}")
 
 
 def _unit(vectors: Tensor) -> Tensor:

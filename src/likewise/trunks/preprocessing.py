@@ -13,6 +13,9 @@ from torch import Tensor
 ORDERS = {"RGB": 3, "BGR": 3, "L": 1}
 """Channel orders and their number of channels; ``L`` is gray."""
 
+LARGEST = 4096
+"""The largest side of an image in pixels: the card of a model must not ask for more memory than there is."""
+
 
 @dataclass(frozen=True)
 class Preprocessing:
@@ -55,8 +58,8 @@ class Preprocessing:
             raise ValueError(f"std must be positive, but it is {self.std}")
         if not (math.isfinite(self.white) and self.white > 0.0):
             raise ValueError(f"white must be positive, but it is {self.white!r}")
-        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
-            raise ValueError(f"size must be a whole number ≥ 1, but it is {self.size!r}")
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or not 1 <= self.size <= LARGEST:
+            raise ValueError(f"size must be a whole number from 1 to {LARGEST:,}, but it is {self.size!r}")
 
     def __call__(self, images: Tensor) -> Tensor:
         """Images ``(B, C, H, W)`` or ``(C, H, W)``, as bytes or as floats from 0 to 1, as the network expects them."""
@@ -107,5 +110,7 @@ def plain(in_channels: int, size: int) -> Preprocessing:
         >>> plain(1, 32)
         Preprocessing(mean=(0.5,), std=(0.5,), white=1.0, order='L', size=32)
     """
+    if in_channels not in (1, 3):
+        raise ValueError(f"in_channels must be 1 or 3, but it is {in_channels!r}")
     half = (0.5,) * in_channels
     return Preprocessing(mean=half, std=half, order="L" if in_channels == 1 else "RGB", size=size)
