@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -192,7 +193,8 @@ class _Order:
         if k not in self._inside:
             limit = self.counts if k == "R" else torch.finfo(torch.float64).max if k is None else k
             rank = self.rank[:k] if isinstance(k, int) and self.ties is None else self.rank
-            inside = torch.le(rank, limit).double()
+            # zeros and ones as floats: torch compares into floats several times faster than into booleans
+            inside = torch.le(rank, limit, out=torch.empty_like(rank))
             if self.ties is not None:
                 self.ties.write(inside, self.ties.count_inside(k, self.counts) / self.ties.size)
             self._inside[k] = inside
@@ -243,7 +245,7 @@ class _Ties:
     """
 
     def __init__(self, above: Tensor, tied: Tensor) -> None:
-        self.query, self.position = (tied.T > 0).nonzero(as_tuple=True)  # one entry per positive, queries in order
+        self.query, self.position = _find_ties(tied)
         self.above = above[self.position, self.query]
         self.tied = tied[self.position, self.query].double()
         is_start = torch.ones_like(self.query, dtype=torch.bool)
@@ -296,6 +298,15 @@ class _Ties:
         offset = torch.where(inside > 0.0, self.offset, 0.0)
         sums = _sum_discounts(int((offset + inside).max()), counts)
         return (sums[(offset + inside).long()] - sums[offset.long()]) / self.size
+
+
+def _find_ties(tied: Tensor) -> tuple[Tensor, Tensor]:
+    """The query and the position of each positive that ties, queries in order."""
+    if tied.device.type != "cpu":
+        query, position = tied.T.nonzero(as_tuple=True)
+        return query, position
+    flat = torch.from_numpy(np.flatnonzero(tied.T.numpy() != 0))  # in few entries, much faster than torch
+    return flat // len(tied), flat % len(tied)
 
 
 def _expected_precision(before: Tensor, alike: Tensor, size: Tensor, offset: Tensor, inside: Tensor) -> Tensor:
