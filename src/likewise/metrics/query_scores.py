@@ -168,20 +168,21 @@ class _Order:
     """Positives of some queries; one column per query, the first positive on top.
 
     Args:
-        above: the number of negatives above each positive, ``(p, q)``.
+        above: the number of negatives above each positive, ``(p, q)``, which is overwritten.
         counts: the number of positives of each query, ``(q,)``; entries below are padding.
         tied: the number of negatives that tie with each positive, ``(p, q)``; ``None`` if ties are resolved.
         entries: about how many numbers are in memory at once.
     """
 
     def __init__(self, above: Tensor, counts: Tensor, tied: Tensor | None, entries: int) -> None:
-        self.above, self.counts, self.entries = above, counts, entries
-        self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
-        self.rank = self.position + above
-        if bool((counts < len(above)).any()):
-            self.rank.masked_fill_(self.position > counts, torch.inf)
+        self.counts, self.entries = counts, entries
         ties = None if tied is None else _Ties(above, tied)
         self.ties = ties if ties is not None and len(ties.query) else None
+        self.above_first = above[0].clone()
+        self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
+        self.rank = above.add_(self.position)
+        if bool((counts < len(above)).any()):
+            self.rank.masked_fill_(self.position > counts, torch.inf)
         self._inside: dict[Cutoff, Tensor] = {}
         self._precision: Tensor | None = None
 
@@ -202,12 +203,12 @@ class _Order:
 
     def recall(self, k: int) -> Tensor:
         """The probability that a positive is among the first k."""
-        values = (self.above[0] < k).double()
+        values = (self.above_first < k).double()
         return values if self.ties is None else self.ties.expect_recall(k, values)
 
     def reciprocal_rank(self) -> Tensor:
         """One over the rank of the first positive."""
-        values = 1.0 / (1.0 + self.above[0])
+        values = 1.0 / (1.0 + self.above_first)
         return values if self.ties is None else self.ties.expect_reciprocal_rank(values, self.entries)
 
     def count_hits(self, k: Cutoff) -> Tensor:
