@@ -119,7 +119,8 @@ INSIDE = {
     "protocols/bayes.py": {"optuna"},
     "protocols/ray_executor.py": {"ray"},
     "protocols/significance.py": {"scipy"},
-    "report/layout.py": {"sklearn", "threadpoolctl", "umap"},
+    "report/layout.py": {"umap"},
+    "report/tsne.py": {"sklearn", "threadpoolctl"},
     "search/approximate.py": {"faiss"},
     "search/export_onnx.py": {"onnx", "onnxruntime", "onnxscript"},
     "search/postgres_server.py": {"psycopg"},
@@ -268,6 +269,20 @@ def test_importing_the_library_imports_nothing():
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "'losses'" in result.stdout
+
+
+def test_what_starts_early_imports_little():
+    """``--help`` and ``--version`` import neither torch nor numpy; losses add nothing but likewise to torch."""
+    for option in ("--help", "--version"):
+        program = f"import sys; from likewise.cli import main\ntry: main([{option!r}])\nexcept SystemExit: pass\n"
+        program += "loaded = {name.split('.')[0] for name in sys.modules}\n"
+        program += "assert not loaded & {'torch', 'numpy', 'jsonargparse', 'yaml', 'PIL', 'matplotlib'}, loaded"
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    program = (
+        "import sys, torch; before = set(sys.modules); import likewise.losses; after = set(sys.modules) - before\n"
+        "assert {name.split('.')[0] for name in after} == {'likewise'}, after\nassert len(after) < 120, len(after)"
+    )
+    subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
 
 def private_uses(path: Path) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -141,6 +142,10 @@ def test_a_folder_is_enough(here: Path, capsys: pytest.CaptureFixture[str]):
     out = capsys.readouterr().out
     assert out.startswith("data        --data ImageFolder --data.root photos\n")
     assert out.endswith("next: likewise index run photos -o photos.index\n")
+    seconds = r"[0-9]+\.[0-9] s"
+    assert re.search(
+        f"\nsteps {seconds}; everything else {seconds}: start {seconds}, validation {seconds}, report {seconds}\n", out
+    )
     again = "likewise train --data ImageFolder --data.root photos --config quick.yaml --train.epochs 1 --split.folds 4"
     assert "validation has 2 classes, too few to choose by" in out
     assert f"  for fold in 0 1 2 3; do {again} --split.fold $fold; done\n" in out

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from likewise.metrics import threshold_counts
+from likewise.metrics.merged_counts import get_lowest, make_keys
 from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, count_by_sorting
 
 
@@ -54,6 +55,23 @@ def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch):
         count_by_sorting(similarities, rows)
         assert torch.equal(rows.above, above)
         assert torch.equal(rows.reached, reached)
+
+
+def test_keys_of_both_widths_order_as_similarities_do():
+    """Neighbors among float32 numbers, subnormal numbers and both zeros; infinity makes the keys of a row int64."""
+    steps = torch.arange(-3, 4, dtype=torch.int32)
+    near = [(torch.tensor(value).view(torch.int32) + steps).view(torch.float32) for value in (1.0, 0.3, 1e-38, 1e-44)]
+    values = torch.cat([*near, torch.tensor([0.0, 1.4999999])])
+    values = torch.cat([values, -values])
+    values = values[values.isfinite() & (values.abs() < 1.5)][None]
+    wide = torch.cat([values, torch.tensor([[torch.inf]])], dim=1)
+    for row, dtype in ((values, torch.int32), (wide, torch.int64)):
+        keys = make_keys(row)[0].long()
+        assert make_keys(row).dtype == dtype
+        assert torch.equal(keys[:, None] < keys, row[0, :, None] > row[0])  # the highest similarity first
+        assert torch.equal(keys[:, None] == keys, row[0, :, None] == row[0])
+        assert not bool((keys & 1).any())
+        assert bool((keys + 1 < get_lowest(make_keys(row))).all())
 
 
 def test_counts_beyond_float32():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from PIL import Image
 from threadpoolctl import threadpool_limits
 
 from likewise.metrics import Interval
+from likewise.report import layout as layouts
 from likewise.report.axes import fit_axis, ticks
 from likewise.report.charts import Entry, Line, histogram, line_chart, row_chart, scatter, thin
-from likewise.report.layout import check_layout, lay_out
+from likewise.report.layout import check_layout, lay_out, start_layout
 from likewise.report.sprites import Sheet, fitting_sheets, sprite_sheets, thumbnail
 from likewise.report.words import between, duration, percent, short
 from likewise.testing import loop_over
@@ -39,6 +41,21 @@ def test_tsne_is_the_same_every_time_and_keeps_neighbors():
     assert (part.labels[far.argmin(axis=1)] == part.labels).float().mean() > 0.95
 
 
+def test_tsne_in_another_process_is_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """It imports nothing from the current folder, and a process that fails is replaced by the function itself."""
+    part = make_part(classes=4, per_class=5)
+    places, _ = lay_out(part.embeddings, "tsne", seed=0)
+    monkeypatch.setattr(layouts, "APART", 8)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sklearn.py").write_text("raise SystemExit('a stranger')")
+    with monkeypatch.context() as patch:
+        patch.setattr(layouts.tsne, "fit_tsne", lambda *arguments: 1 / 0)  # not called in this process
+        assert np.array_equal(places, start_layout(part.embeddings, "tsne", seed=0)()[0])
+    for program in ("false", "/nowhere/python"):
+        monkeypatch.setattr(sys, "executable", program)
+        assert np.array_equal(places, start_layout(part.embeddings, "tsne", seed=0)()[0])
+
+
 def test_a_handful_of_points_is_laid_out_by_principal_components():
     """Three points in a plane, whose principal axes are worked out by numpy."""
     points = torch.nn.functional.normalize(torch.tensor([[1.0, 0.2], [0.9, -0.4], [0.1, 1.0]], dtype=torch.float64))
@@ -57,7 +74,7 @@ def test_the_layout_of_identical_points_is_finite():
 @pytest.mark.parametrize(
     ("layout", "package", "sentence"),
     [
-        ("tsne", "sklearn.manifold", r"pip install 'likewise\[report\]'"),
+        ("tsne", "sklearn", r"pip install 'likewise\[report\]'"),
         ("umap", "umap", "pip install umap-learn"),
     ],
 )

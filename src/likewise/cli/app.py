@@ -7,6 +7,7 @@ import importlib
 import os
 import shlex
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -21,6 +22,9 @@ from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
 from likewise.progress import quiet
 from likewise.sanitize import hide_in, hide_passwords, hide_secrets
+
+STARTED = time.monotonic()
+"""When the program began, before a command imports torch."""
 
 EXAMPLES = (
     "likewise demo",

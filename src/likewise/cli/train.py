@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,7 +34,7 @@ from likewise.app import (
     this_machine,
     train,
 )
-from likewise.cli.app import NO_ROOM
+from likewise.cli.app import NO_ROOM, STARTED
 from likewise.cli.arguments import QUIET, QUIET_HELP
 from likewise.cli.helping import help_of
 from likewise.cli.screen import bold, columns
@@ -178,10 +179,20 @@ def _folder_to_resume(words: Sequence[str]) -> Path:
 
 
 def _watch(start: Callable[[OnStart], Run], machine: Machine, allow: Sequence[str], words: Sequence[str] = ()) -> int:
-    """Run a training, print what it is and what came out, and say how to continue it when it stops."""
+    """Run a training, print what it is and what came out, and say how to continue it when it stops.
+
+    Args:
+        start: starts the training.
+        machine: where it runs.
+        allow: what its configuration may import.
+        words: the command line; empty for a run that is continued.
+    """
     folders = list[str]()
+    ready = time.monotonic()
 
     def announce(pieces: Pieces, folder: str) -> None:
+        nonlocal ready
+        ready = time.monotonic()
         folders.append(folder)
         if machine.main:
             _announce(pieces, folder)
@@ -204,8 +215,35 @@ def _watch(start: Callable[[OnStart], Run], machine: Machine, allow: Sequence[st
             print(f"stopped: {sentence(end)}", file=sys.stderr)
         return 1
     if machine.main:
-        _conclude(finished)
+        rest = time.monotonic() - ready if words else None
+        _conclude(finished, describe_cost(finished.metrics(), ready - STARTED, rest))
     return 0
+
+
+def describe_cost(rows: Sequence[Mapping[str, Any]], start: float, rest: float | None) -> str:
+    """One line: the seconds of the steps, and of everything else.
+
+    Args:
+        rows: what the run logged.
+        start: seconds from the start of the program to the start of the training.
+        rest: seconds from there to the end of the report; ``None`` if the run is continued, and some of the training
+            was in another process.
+
+    Examples:
+        >>> rows = [{"kind": "val", "seconds": 2.0}, {"kind": "end", "seconds": 9.0}]
+        >>> describe_cost(rows, 3.0, 10.5)
+        'steps 7.0 s; everything else 6.5 s: start 3.0 s, validation 2.0 s, report 1.5 s'
+    """
+    spent = {
+        kind: sum(row.get("seconds", 0.0) for row in rows if row.get("kind") == kind)
+        for kind in ("val", "mining", "end")
+    }
+    costs = {"start": start, "validation": spent["val"], "mining": spent["mining"]}
+    if rest is not None:
+        costs["report"] = max(0.0, rest - spent["end"])
+    steps = max(0.0, spent["end"] - spent["val"] - spent["mining"])
+    listed = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in costs.items() if seconds)
+    return f"steps {steps:.1f} s; everything else {sum(costs.values()):.1f} s: {listed}"
 
 
 def _resume_command(folder: str, allow: Sequence[str]) -> str:
@@ -249,10 +287,10 @@ def _warn_of_few_classes(pieces: Pieces, words: Sequence[str]) -> None:
     )
 
 
-def _conclude(finished: Run) -> None:
-    """What came out, where it is, and what to do next."""
+def _conclude(finished: Run, cost: str) -> None:
+    """What came out, what it cost, where it is, and what to do next."""
     [*_, end] = finished.metrics("end")
-    print(f"\n{end['message']} ({end['reason']}) in {end['seconds']:.0f} s")
+    print(f"\n{end['message']} ({end['reason']}) in {end['seconds']:.0f} s\n{cost}")
     validations = finished.metrics("val")
     if validations:
         best = finished.chosen or validations[0]

@@ -18,9 +18,6 @@ from torch import Tensor
 from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.threshold_counts import call_on_cores
 
-LOWEST = 2**32 + 1
-"""A key below that of every similarity: for entries that do not count."""
-
 CACHE_KEYS = 2**16
 """Keys that are sorted and examined at once: few enough to stay in a core's cache."""
 
@@ -29,16 +26,24 @@ MERGED_BYTES, MERGED_BYTES_PER_POSITIVE = 20, 64
 
 
 def make_keys(similarities: Tensor) -> Tensor:
-    """Return the keys of rows of similarities as if they were positives, int64; those of negatives are one higher.
+    """Return the keys of rows of similarities as if they were positives; those of negatives are one higher.
+
+    The keys of float32 similarities between −1.5 and 1.5, such as cosines, are int32, which sort twice as fast; others
+    are int64.
 
     Examples:
         >>> import torch
-        >>> keys = make_keys(torch.tensor([[0.5, 0.0, -0.0, -torch.inf]]))[0]
-        >>> (keys[0] < keys[1]).item(), (keys[1] == keys[2]).item(), (keys[3] < LOWEST).item()
-        (True, True, True)
+        >>> keys = make_keys(torch.tensor([[0.5, 0.0, -0.0, -0.5]]))[0]
+        >>> (keys[0] < keys[1]).item(), (keys[1] == keys[2]).item(), (keys[3] < get_lowest(keys)).item(), keys.dtype
+        (True, True, True, torch.int32)
+        >>> make_keys(torch.tensor([[0.5, -torch.inf]])).dtype
+        torch.int64
     """
-    keys = torch.empty(similarities.shape, dtype=torch.int64)
-    make = _use_bits if similarities.dtype == torch.float32 else _use_ranks
+    make, dtype = _use_ranks, torch.int64
+    if similarities.dtype == torch.float32:
+        low, high = similarities.numpy().min(), similarities.numpy().max()
+        make, dtype = (_use_31_bits, torch.int32) if low > -1.5 and high < 1.5 else (_use_bits, torch.int64)
+    keys = torch.empty(similarities.shape, dtype=dtype)
 
     def write(chunk: slice) -> None:
         make(similarities[chunk].numpy(), keys[chunk].numpy())
@@ -47,7 +52,12 @@ def make_keys(similarities: Tensor) -> Tensor:
     return keys
 
 
-def _use_bits(values: NDArray[Any], keys: NDArray[np.int64]) -> None:
+def get_lowest(keys: Tensor) -> int:
+    """Return a key below that of every similarity: for entries that do not count."""
+    return 2**31 - 1 if keys.dtype == torch.int32 else 2**32 + 1
+
+
+def _use_bits(values: NDArray[Any], keys: NDArray[Any]) -> None:
     """Floats order as the integers of their bits do, if those of negative floats are flipped; here in reverse."""
     bits = (values + np.float32(0.0)).view(np.int32)  # −0 becomes 0
     flips = bits >> 31
@@ -56,7 +66,16 @@ def _use_bits(values: NDArray[Any], keys: NDArray[np.int64]) -> None:
     np.multiply(bits, -2, out=keys, dtype=np.int64)
 
 
-def _use_ranks(values: NDArray[Any], keys: NDArray[np.int64]) -> None:
+def _use_31_bits(values: NDArray[Any], keys: NDArray[Any]) -> None:
+    """The same for floats below 2, whose second bit is zero: the sign and 30 bits leave a place for the tag."""
+    bits = values.view(np.int32)
+    is_positive = ~bits >> 31  # −1 for positive floats, 0 for negative ones
+    np.left_shift(bits, 1, out=keys)  # twice the magnitude; zero for −0, as for 0
+    keys ^= is_positive
+    keys -= is_positive
+
+
+def _use_ranks(values: NDArray[Any], keys: NDArray[Any]) -> None:
     """The number of distinct larger values in the row: a key of 64 bits has no place for a tag."""
     order = np.argsort(-values, axis=1)
     values = np.take_along_axis(values, order, axis=1)
@@ -69,7 +88,7 @@ def count_merged(keys: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
     """Count for each row of keys, which are sorted **in place**.
 
     Args:
-        keys: ``(q, n)``; even for positives, odd for negatives, `LOWEST` for entries that do not count.
+        keys: ``(q, n)``; even for positives, odd for negatives, the lowest key for entries that do not count.
 
     Returns:
         The number of negatives above each positive, the number of negatives that tie with it (``None`` if no negative

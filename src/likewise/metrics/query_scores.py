@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -167,20 +168,21 @@ class _Order:
     """Positives of some queries; one column per query, the first positive on top.
 
     Args:
-        above: the number of negatives above each positive, ``(p, q)``.
+        above: the number of negatives above each positive, ``(p, q)``, which is overwritten.
         counts: the number of positives of each query, ``(q,)``; entries below are padding.
         tied: the number of negatives that tie with each positive, ``(p, q)``; ``None`` if ties are resolved.
         entries: about how many numbers are in memory at once.
     """
 
     def __init__(self, above: Tensor, counts: Tensor, tied: Tensor | None, entries: int) -> None:
-        self.above, self.counts, self.entries = above, counts, entries
-        self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
-        self.rank = self.position + above
-        if bool((counts < len(above)).any()):
-            self.rank.masked_fill_(self.position > counts, torch.inf)
+        self.counts, self.entries = counts, entries
         ties = None if tied is None else _Ties(above, tied)
         self.ties = ties if ties is not None and len(ties.query) else None
+        self.above_first = above[0].clone()
+        self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
+        self.rank = above.add_(self.position)
+        if bool((counts < len(above)).any()):
+            self.rank.masked_fill_(self.position > counts, torch.inf)
         self._inside: dict[Cutoff, Tensor] = {}
         self._precision: Tensor | None = None
 
@@ -192,7 +194,8 @@ class _Order:
         if k not in self._inside:
             limit = self.counts if k == "R" else torch.finfo(torch.float64).max if k is None else k
             rank = self.rank[:k] if isinstance(k, int) and self.ties is None else self.rank
-            inside = torch.le(rank, limit).double()
+            # zeros and ones as floats: torch compares into floats several times faster than into booleans
+            inside = torch.le(rank, limit, out=torch.empty_like(rank))
             if self.ties is not None:
                 self.ties.write(inside, self.ties.count_inside(k, self.counts) / self.ties.size)
             self._inside[k] = inside
@@ -200,12 +203,12 @@ class _Order:
 
     def recall(self, k: int) -> Tensor:
         """The probability that a positive is among the first k."""
-        values = (self.above[0] < k).double()
+        values = (self.above_first < k).double()
         return values if self.ties is None else self.ties.expect_recall(k, values)
 
     def reciprocal_rank(self) -> Tensor:
         """One over the rank of the first positive."""
-        values = 1.0 / (1.0 + self.above[0])
+        values = 1.0 / (1.0 + self.above_first)
         return values if self.ties is None else self.ties.expect_reciprocal_rank(values, self.entries)
 
     def count_hits(self, k: Cutoff) -> Tensor:
@@ -243,7 +246,7 @@ class _Ties:
     """
 
     def __init__(self, above: Tensor, tied: Tensor) -> None:
-        self.query, self.position = (tied.T > 0).nonzero(as_tuple=True)  # one entry per positive, queries in order
+        self.query, self.position = _find_ties(tied)
         self.above = above[self.position, self.query]
         self.tied = tied[self.position, self.query].double()
         is_start = torch.ones_like(self.query, dtype=torch.bool)
@@ -296,6 +299,15 @@ class _Ties:
         offset = torch.where(inside > 0.0, self.offset, 0.0)
         sums = _sum_discounts(int((offset + inside).max()), counts)
         return (sums[(offset + inside).long()] - sums[offset.long()]) / self.size
+
+
+def _find_ties(tied: Tensor) -> tuple[Tensor, Tensor]:
+    """The query and the position of each positive that ties, queries in order."""
+    if tied.device.type != "cpu":
+        query, position = tied.T.nonzero(as_tuple=True)
+        return query, position
+    flat = torch.from_numpy(np.flatnonzero(tied.T.numpy() != 0))  # in few entries, much faster than torch
+    return flat // len(tied), flat % len(tied)
 
 
 def _expected_precision(before: Tensor, alike: Tensor, size: Tensor, offset: Tensor, inside: Tensor) -> Tensor:

@@ -126,13 +126,13 @@ def _check_classes(labels: Array | None, rows: int, device: torch.device, reduce
 
 def _score(inputs: MetricInputs, metrics: Sequence[QueryMetric], ties: str) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the queries that have a positive, in ascending order, and each of their metrics."""
-    # a few dozen float64 numbers per positive, which take about a quarter of the memory
-    entries = min(2**20, max(2**12, inputs.memory // 2**10))
+    device = inputs.embeddings.queries.device
+    # a few dozen float64 numbers per positive, which take about a quarter of the memory; on a CPU they stay in its cache
+    entries = min(2**16 if device.type == "cpu" else 2**20, max(2**12, inputs.memory // 2**10))
     chunks = [
         (chunk.queries, score_queries(chunk, metrics, ties, entries))
         for chunk in merge_chunks(rank_chunks(inputs, find_needs(metrics)), entries)
     ]
-    device = inputs.embeddings.queries.device
     if not chunks:
         empty = torch.empty(0, dtype=torch.float64, device=device)
         return empty.long(), {metric.name: empty for metric in metrics}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from likewise.metrics.chunks import split_rows
-from likewise.metrics.merged_counts import LOWEST, count_merged, make_keys
+from likewise.metrics.merged_counts import count_merged, get_lowest, make_keys
 from likewise.metrics.positives import CountNeeds, Positives
 from likewise.metrics.threshold_counts import (
     ThresholdCounts,
@@ -99,7 +99,7 @@ def _merge(negatives: Tensor, positives: Positives) -> tuple[Tensor, Tensor | No
     keys = make_keys(torch.cat([thresholds, negatives], dim=1))
     width = thresholds.shape[1]
     keys[:, width:] += 1
-    keys[:, :width].masked_fill_(torch.arange(width) >= positives.counts[:, None], LOWEST)
+    keys[:, :width].masked_fill_(torch.arange(width) >= positives.counts[:, None], get_lowest(keys))
     above, tied, _ = count_merged(keys)
     return above, tied
 

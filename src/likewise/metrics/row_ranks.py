@@ -10,7 +10,7 @@ from torch import Tensor
 
 from likewise.metrics.chunks import split_rows
 from likewise.metrics.inputs import Groups, MetricInputs
-from likewise.metrics.merged_counts import LOWEST, count_merged, make_keys
+from likewise.metrics.merged_counts import count_merged, get_lowest, make_keys
 from likewise.metrics.positives import CountNeeds, RankChunk, gather_positives, make_rank_chunk
 from likewise.metrics.row_counts import Method, count_negatives
 from likewise.metrics.similarity_rows import SimilarityRows
@@ -75,17 +75,18 @@ class _ClassRows:
         return make_rank_chunk(queries, positives.counts, references, above, tied, positives.are_finite())
 
     def _rank_merged(self, queries: Tensor, similarities: Tensor, largest: int) -> RankChunk:
-        keys, is_finite = make_keys(similarities).add_(1), torch.tensor(True)
+        keys, is_finite = make_keys(similarities[:, : len(self.order)]).add_(1), torch.tensor(True)
         code, sizes = torch.unique_consecutive(self.classes.queries[queries], return_counts=True)
         runs = zip(self.starts[code].tolist(), self.classes.sizes[code].tolist(), sizes.tolist(), strict=True)
         first = 0
         for start, size, count in runs:  # few: classes are large here
             rows, columns = slice(first, first + count), slice(start, start + size)
             keys[rows, columns] -= 1
-            low, high = similarities[rows, columns].aminmax()
-            is_finite = is_finite & low.isfinite() & high.isfinite()
+            if keys.dtype != torch.int32:  # keys of 32 bits are of small numbers
+                low, high = similarities[rows, columns].aminmax()
+                is_finite = is_finite & low.isfinite() & high.isfinite()
             first += count
-        self._exclude(queries, keys, LOWEST)
+        self._exclude(queries, keys, get_lowest(keys))
         references = None
         if self.needs.references:
             references = self._sort_references(queries, similarities, keys, largest)
@@ -145,10 +146,9 @@ def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]
     def rank(chunk: Tensor, positive: Tensor, negative: Tensor, counts: Tensor) -> RankChunk:
         similarities, largest = rows.compute(chunk), int(counts.max())
         if rows.choose_method(largest) is Method.MERGE and not needs.references:
-            keys = make_keys(similarities)
-            keys[:, n:] += 1
-            keys[:, :n] |= ~positive
-            keys[:, :n].masked_fill_(~(positive | negative), LOWEST)
+            keys = make_keys(similarities[:, :n])
+            keys |= ~positive
+            keys.masked_fill_(~(positive | negative), get_lowest(keys))
             is_finite = similarities[:, :n][positive].isfinite().all()
             above, tied, counts = count_merged(keys)
             return make_rank_chunk(chunk, counts, None, above, tied, is_finite)

@@ -20,8 +20,9 @@ from likewise.metrics.prepared_rows import (
 from likewise.metrics.row_counts import Method, choose_method
 from likewise.metrics.threshold_counts import CHUNK_ENTRIES
 
-CACHE_ENTRIES = 2**22
-"""Similarities of a chunk on a CPU: more rows make products no faster, and counting slower."""
+CACHE_ENTRIES, MERGED_ENTRIES = 2**22, 2**19
+"""Similarities of a chunk on a CPU: more rows make products no faster, and counting slower.  What is merged passes through
+more steps, between which a smaller chunk stays in a core's cache."""
 
 
 class SimilarityRows:
@@ -77,7 +78,7 @@ class SimilarityRows:
                 row_bytes -= (BYTES_PER_POSITIVE - MERGED_BYTES_PER_POSITIVE) * positives
         rows = fit_rows(int(0.8 * self.memory), per_row=row_bytes)
         if self.device.type == "cpu":
-            entries = CACHE_ENTRIES // (4 if method is Method.MERGE else 1)
+            entries = MERGED_ENTRIES if method is Method.MERGE else CACHE_ENTRIES
             rows = min(rows, max(self.row_multiple, fit_rows(entries, per_row=len(self.references))))
         return rows - rows % self.row_multiple if rows > self.row_multiple else rows
 

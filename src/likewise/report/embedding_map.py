@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.report.layout import lay_out
+from likewise.report.layout import Places
 from likewise.report.neighbors import Neighbors, nearest
 from likewise.report.part import Part
 from likewise.report.sprites import Tile
@@ -69,31 +69,29 @@ def draw_map(
     rows: Tensor,
     neighbors: Neighbors,
     tiles: Mapping[int, Tile],
-    *,
-    layout: str,
-    seed: int,
+    laid_out: Places,
     number: int = 0,
 ) -> Map:
-    """Lay out some rows of a part.
+    """Draw some rows of a part.
 
     Args:
         part: the part.
         rows: which of its rows are on the map.
         neighbors: of its queries.
         tiles: where the thumbnails of the rows are.
-        layout: see `likewise.report.layout.LAYOUTS`.
-        seed: of the layout.
+        laid_out: the places of the rows and the name of what made them, from `likewise.report.layout.lay_out`.
         number: of the part on the page.
 
     Examples:
         >>> labels = torch.tensor([0, 0, 1])
         >>> part = Part("test", torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), labels, ["a", "b"], lambda i: None)
         >>> tiles = {row: Tile(0, 50.0 * row, 0.0) for row in range(3)}
-        >>> drawn = draw_map(part, torch.arange(3), nearest(part, 1), tiles, layout="pca", seed=0)
+        >>> from likewise.report.layout import lay_out
+        >>> drawn = draw_map(part, torch.arange(3), nearest(part, 1), tiles, lay_out(part.embeddings, "pca", seed=0))
         >>> drawn.note, drawn.data["points"][2][5:]
         ('All 3 images are on the map.', [1, 0, 0.6])
     """
-    places, method = lay_out(part.embeddings[rows], layout, seed)
+    places, method = laid_out
     other, score = _firsts(part, rows, neighbors)
     labels, others = part.labels[rows].tolist(), part.labels[other].tolist()
     codes = {label: code for code, label in enumerate(sorted({*labels, *others}))}

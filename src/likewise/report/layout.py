@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,14 +17,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.formula import one_of, unit
+from likewise.report import tsne
 
 LAYOUTS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
 """Every layout by its name, and what the page calls it."""
 
-PERPLEXITY = 30.0
 COMPONENTS = 50
 ITERATIONS = 500
 """Of t-SNE: half of scikit-learn's 1,000 gives a Kullback-Leibler divergence 2% to 6% higher in half the time."""
+
+APART = 1024
+"""From this many points on t-SNE runs in another process: it takes longer than the start of one."""
 
 FEWEST = 8
 """Below this many points neighborhoods mean nothing, and the map shows principal components."""
@@ -31,14 +41,19 @@ def check_layout(layout: str) -> str:
         'tsne'
     """
     one_of("layout", layout, LAYOUTS)
-    if layout == "tsne":
-        _tsne()
-    elif layout == "umap":
+    if layout == "tsne" and find_spec("sklearn") is None:
+        raise ImportError(
+            "layout='tsne' needs scikit-learn, which is not installed: pip install 'likewise[report]', or layout='pca'"
+        )
+    if layout == "umap":
         _umap()
     return layout
 
 
-def lay_out(embeddings: Tensor, layout: str, seed: int) -> tuple[NDArray[np.float64], str]:
+Places = tuple[NDArray[np.float64], str]
+
+
+def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
     """Places ``(n, 2)`` in [0, 1]² and the name of what made them.
 
     Unit-normalized embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.
@@ -49,35 +64,70 @@ def lay_out(embeddings: Tensor, layout: str, seed: int) -> tuple[NDArray[np.floa
         >>> places.shape, name
         ((3, 2), 'principal components')
     """
+    return start_layout(embeddings, layout, seed, apart=False)()
+
+
+def start_layout(embeddings: Tensor, layout: str, seed: int, *, apart: bool = True) -> Callable[[], Places]:
+    """Start a layout and return a function that waits for the result of `lay_out`.
+
+    Args:
+        embeddings: ``(n, d)``.
+        layout: see `LAYOUTS`.
+        seed: of the layout.
+        apart: whether t-SNE of many points may run in another process meanwhile.
+
+    Examples:
+        >>> import torch
+        >>> start_layout(torch.eye(3), "pca", seed=0)()[1]
+        'principal components'
+    """
     points = _principal(unit(embeddings.double()), COMPONENTS)
     if len(points) < FEWEST:
         layout = "pca"
     if layout == "tsne":
-        places = _by_tsne(points, seed)
-    elif layout == "umap":
+        check_layout(layout)
+        finish = _start_tsne(points.astype(np.float32), _start(points), seed, apart and len(points) >= APART)
+        return lambda: (_fitted(np.asarray(finish(), dtype=np.float64)), LAYOUTS[layout])
+    if layout == "umap":
         neighbors = min(15, len(points) - 1)
         umap = _umap()(n_neighbors=neighbors, init=_start(points) * 1e5, random_state=seed, n_jobs=1)
         places = umap.fit_transform(points)
     else:
         places = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
-    return _fitted(np.asarray(places, dtype=np.float64)), LAYOUTS[layout]
+    return lambda: (_fitted(np.asarray(places, dtype=np.float64)), LAYOUTS[layout])
 
 
-def _by_tsne(points: NDArray[np.float64], seed: int) -> Any:
-    tsne = _tsne()
-    from threadpoolctl import threadpool_limits
+def _start_tsne(
+    points: NDArray[np.float32], start: NDArray[np.float32], seed: int, apart: bool
+) -> Callable[[], NDArray[Any]]:
+    def compute() -> NDArray[Any]:
+        places: NDArray[Any] = tsne.fit_tsne(points, start, seed, ITERATIONS)
+        return places
 
-    # Its threads wait for each other in thousands of short steps: a second one gains a quarter on an idle machine and
-    # loses a factor of twenty on a busy one.
-    with threadpool_limits(1):
-        return tsne(
-            n_components=2,
-            perplexity=min(PERPLEXITY, (len(points) - 1) / 3.0),
-            init=_start(points),
-            learning_rate="auto",
-            max_iter=ITERATIONS,
-            random_state=seed,
-        ).fit_transform(points.astype(np.float32))
+    if not apart or not sys.executable:
+        return compute
+    given = io.BytesIO()
+    np.savez(given, points=points, start=start)
+    # -P: a module in the current folder is not imported
+    command = [sys.executable, "-P", str(Path(tsne.__file__)), str(seed), str(ITERATIONS)]
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return compute
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as file:  # its return code says that it failed
+        file.write(given.getbuffer())
+
+    def wait() -> NDArray[Any]:
+        with process:
+            assert process.stdout is not None
+            data = process.stdout.read()
+        if process.returncode:
+            return compute()
+        places: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+        return places
+
+    return wait
 
 
 def _principal(points: Tensor, most: int) -> NDArray[np.float64]:
@@ -101,16 +151,6 @@ def _fitted(places: NDArray[np.float64]) -> NDArray[np.float64]:
     low, high = places.min(axis=0), places.max(axis=0)
     fitted: NDArray[np.float64] = (places - low) / np.where(high - low > 1e-12, high - low, 1.0)
     return fitted
-
-
-def _tsne() -> Any:
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError:
-        raise ImportError(
-            "layout='tsne' needs scikit-learn, which is not installed: pip install 'likewise[report]', or layout='pca'"
-        ) from None
-    return TSNE
 
 
 def _umap() -> Any:

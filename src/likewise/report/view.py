@@ -9,6 +9,7 @@ from PIL import Image
 
 from likewise.progress import track
 from likewise.report.embedding_map import Map, draw_map
+from likewise.report.layout import start_layout
 from likewise.report.measure import Measured, Similarities, measure_part, similarities
 from likewise.report.neighbors import Confusion, Neighbors, confusions, nearest
 from likewise.report.part import Part
@@ -158,6 +159,8 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         >>> view(part, layout="pca", seed=0, budget=10**6).mistakes
         0
     """
+    points = choose_points(part.labels, POINTS, seed)
+    finish_layout = start_layout(part.embeddings[points], layout, seed)  # takes longest, and runs meanwhile
     measured = measure_part(part, seed=seed)
     neighbors = nearest(part, NEIGHBORS)
     at = {int(row): place for place, row in enumerate(neighbors.rows)}
@@ -166,7 +169,6 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         margin = neighbors.margin[torch.tensor([at[row] for row in measured.rows.tolist()])]
         queries = choose_queries(part, measured.rows, measured.quality, margin, most=QUERIES, seed=seed)
     pairs = confusions(part, neighbors, PAIRS, EXAMPLES)
-    points = choose_points(part.labels, POINTS, seed)
 
     large = {row for rows in queries.values() for row in rows}
     large |= {other for row in large for other in neighbors.index[at[row]].tolist()}
@@ -191,14 +193,15 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         )
         for kind, rows in queries.items()
     ]
+    described = similarities(part, seed=seed)
     mistakes = int((part.labels[neighbors.rows] != part.labels[neighbors.index[:, 0]]).sum())
     return View(
         part=part,
         summary=_summary(part),
         measured=measured,
         grids=Grids(number, grids),
-        map=draw_map(part, points, neighbors, dots, layout=layout, seed=seed, number=number),
-        similarities=similarities(part, seed=seed),
+        map=draw_map(part, points, neighbors, dots, finish_layout(), number),
+        similarities=described,
         confused=ConfusedPairs([_confused(part, pair, tiles) for pair in pairs]),
         mistakes=mistakes,
         sheets=sheets + more,
