@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NO_CHROMIUM = "because there is no Chromium"
+GET_CHROMIUM = "sudo apt-get install -y chromium"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars")
 
 
@@ -89,6 +91,19 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=phone
         )
         self.call("Emulation.setTouchEmulationEnabled", enabled=phone)
+
+    def reset(self) -> None:
+        """As it was when it was started."""
+        self.size(1280, 900)
+        self.prefers(color_scheme="light")
+        self.call("Page.navigate", url="about:blank")
+        self.wait("location.href === 'about:blank' && document.readyState === 'complete'")
+        self.complaints.clear()
+        self.requests.clear()
+
+    def print(self) -> bytes:
+        """The page on paper, as a PDF."""
+        return base64.b64decode(self.call("Page.printToPDF")["data"])
 
     def prefers(self, **features: str) -> None:
         """Media features, such as ``color_scheme="dark"``."""
