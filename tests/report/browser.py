@@ -129,7 +129,7 @@ class Browser:
             " on(); })"
         )
 
-    def wait(self, expression: str, seconds: float = 10.0) -> None:
+    def wait(self, expression: str, seconds: float = 40.0) -> None:
         end = time.monotonic() + seconds
         while not self.ask(f"Boolean({expression})"):
             assert time.monotonic() < end, f"waited for {expression}"

@@ -179,8 +179,36 @@ def test_forces_of_a_point_add_up_to_the_gradient(lens: Lens):
     assert sum(parts) == pytest.approx(-along, rel=0.02, abs=1e-4)
 
 
-def test_a_loss_is_found_by_searching(lens: Lens):
+def test_a_tour_of_six_steps_opens_the_page(lens: Lens):
     lens.open()
+    titles, states = [], []
+    for place in range(6):
+        assert lens.text("#guide-place") == f"{place + 1} of 6"
+        titles.append(lens.text("#guide-title"))
+        states.append(lens.link())
+        outlined = lens.browser.ask("document.querySelectorAll('.pointed').length")
+        assert outlined == 1
+        if titles[-1] == "Training follows the arrows":
+            before = lens.value()
+            lens.browser.click("#play")
+            lens.browser.wait("+document.querySelector('#count').textContent.slice(5) > 40")
+            lens.browser.click("#play")
+            assert lens.value() < before
+        assert lens.browser.ask("document.querySelector('.tune').checkVisibility()") == (place == 5)
+        lens.browser.click("#guide-next")
+    assert len(set(titles)) == 6
+    assert states[0]["loss"] == "Contrastive"
+    assert states[5]["beside"] == "Multi-similarity"
+    assert lens.browser.ask("document.querySelector('#guide').hidden") is True
+    lens.browser.click("#tour")
+    assert lens.text("#guide-place") == "1 of 6"
+    lens.browser.click("#guide-skip")
+    lens.open("#loss=Contrastive")  # a link shows what it says
+    assert lens.browser.ask("document.querySelector('#guide').hidden") is True
+
+
+def test_a_loss_is_found_by_searching(lens: Lens):
+    lens.open("#loss=Multi-similarity")
     lens.browser.click(".chosen")
     assert [lens.browser.ask(f"document.querySelectorAll('.options')[0].children[{n}].ariaLabel") for n in (0, 1)] == [
         "pairs",

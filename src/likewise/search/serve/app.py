@@ -24,7 +24,7 @@ from likewise.search.serve.guard import FAILED, Guard
 from likewise.search.serve.limits import Limits, Refused
 from likewise.search.serve.service import Query as Asked
 from likewise.search.serve.service import Reply, Service, Settings, calibration_of
-from likewise.search.serve.sorting import Column, name_group
+from likewise.search.serve.sorting import Column
 from likewise.search.serve.static import add_files
 from likewise.search.serve.why import Heat
 
@@ -388,8 +388,8 @@ def _column(column: Column) -> dict[str, Any]:
 
 def _groups(found: dict[str, Any]) -> dict[str, Any]:
     groups = [
-        {"size": size, "label": name_group(items), "items": [_item(each) for each in items]}
-        for size, items in found["groups"]
+        {"size": size, "label": label, "items": [_item(each) for each in items]}
+        for size, label, items in found["groups"]
     ]
     return {**found, "groups": groups}
 

@@ -1,7 +1,7 @@
 import { ask, Fault, sentence, show } from "./ask.js";
 import { CollectionMap } from "./draw.js";
 import { FilterForm } from "./filter.js";
-import { filename, Grid, make, number, picture, setVersion, showFirst, thumbnail, titleOf } from "./grid.js";
+import { breakable, filename, Grid, make, number, picture, setVersion, showFirst, thumbnail, titleOf } from "./grid.js";
 import { renderGroups } from "./groups.js";
 import { showOriginal } from "./original.js";
 import { explain } from "./why.js";
@@ -266,7 +266,8 @@ const showQuery = (item) => {
   if (!item) return;
   delete image.dataset.upload;
   $("query-title").textContent = titleOf(item);
-  $("query-path").textContent = item.path;
+  $("query-path").replaceChildren();
+  breakable($("query-path"), item.path);
   for (const [name, value] of Object.entries(item.metadata)) {
     if (value === null) continue;
     const [term, fact] = [document.createElement("dt"), document.createElement("dd")];

@@ -27,7 +27,7 @@ from likewise.search.serve.decoders import Decoders
 from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, kind_by_content, read_upload
 from likewise.search.serve.map import Map, map_of
 from likewise.search.serve.queue import Batches
-from likewise.search.serve.sorting import Groups, Sorter
+from likewise.search.serve.sorting import Groups, Sorter, name_group
 from likewise.search.serve.why import Heat, explain
 from likewise.search.vectors import encode
 
@@ -285,16 +285,17 @@ class Service:
         return ids
 
     def groups(self, find: Callable[[], Groups], offset: int, limit: int, each: int) -> dict[str, Any]:
-        """Some of the groups that were found: the size of each and its first items."""
+        """Some of the groups that were found: of each its size, the label of most items, and the first items."""
         for name, value in (("limit", limit), ("each", each)):
             if value > self.limits.page:
                 raise Refused(422, f"{name} must be at most {self.limits.page}, but it is {value:,}")
         try:
             with self.index.still() as now:
                 found = find()
-                some = [(len(ids), now.items(ids[:each])) for ids in found[offset : offset + limit]]
+                members = [now.items(ids) for ids in found[offset : offset + limit]]
         except MISTAKES as mistake:
             raise _refusal(mistake) from mistake
+        some = [(len(items), name_group(items), items[:each]) for items in members]
         return {"groups": some, "total": len(found), "members": sum(map(len, found)), "offset": offset}
 
     def thumbnail(self, number: int) -> tuple[bytes, str]:

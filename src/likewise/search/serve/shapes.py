@@ -129,7 +129,7 @@ class Group(BaseModel):
     """Items that belong together; the first of them."""
 
     size: int
-    label: Annotated[str | None, Field(description="the most common one of the items shown")]
+    label: Annotated[str | None, Field(description="of more than half of its items")]
     items: list[ItemShape]
 
 

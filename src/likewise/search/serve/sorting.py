@@ -117,14 +117,14 @@ class Sorter:
 
 
 def name_group(items: Sequence[Item]) -> str | None:
-    """The most common label of some items.
+    """The label of more than half of some items.
 
     Examples:
         >>> name_group([Item(0, "a.jpg", "wren", {}), Item(1, "b.jpg", "tern", {}), Item(2, "c.jpg", "wren", {})])
         'wren'
     """
-    labels = Counter(each.label for each in items if each.label is not None)
-    return labels.most_common(1)[0][0] if labels else None
+    label, count = Counter(each.label for each in items).most_common(1)[0]
+    return label if 2 * count > len(items) else None
 
 
 def _describe(name: str, kind: str, values: Sequence[Any]) -> Column | None:
