@@ -13,7 +13,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-
 from tools.docs_pages import ROOMS, described
 
 MARK = re.compile(r"<!-- api: (\w+) -->")
@@ -59,7 +58,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             for name in package(where).__all__:
                 address = place(where, name)
                 if address is not None and address.startswith("api/"):
-                    protocol = getattr(getattr(package(where), name), "_is_protocol", False)  # its constructor is Python's
+                    protocol = getattr(
+                        getattr(package(where), name), "_is_protocol", False
+                    )  # its constructor is Python's
                     content = PAGE.format(name=name, package=where, init=str(not protocol).lower())
                     files.append(File.generated(config, address, content=content))
     return files

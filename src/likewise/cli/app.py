@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import shlex
 import sys
 import traceback
@@ -28,6 +29,9 @@ EXAMPLES = (
     "likewise index runs/photos-efficientnet_lite0-proxyanchor-1 photos -o photos.index",
     "likewise serve photos.index",
 )
+
+NEXT_STEP = re.compile(r"\blikewise [a-z]|\bpip install|\bapt-get|--[a-z]|did you mean")
+"""What a refusal has that names the next step: a command, an option or a suggestion."""
 
 NO_ROOM = (
     errno.EACCES,
@@ -81,6 +85,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"likewise: {hide_in(str(error), words)}", file=sys.stderr)
         if isinstance(error, NotAllowed):
             print(f"if you trust it: {_command([*words, *error.flags])}", file=sys.stderr)
+        elif not NEXT_STEP.search(str(error)):
+            print(f"next: likewise {words[0]} --help", file=sys.stderr)
         return 2
 
 
