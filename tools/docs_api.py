@@ -20,10 +20,15 @@ LINK = re.compile(r"((?:\.\./)*)api/(\w+)\.md#likewise\.\w+\.(\w+)")
 MACHINERY = re.compile(r'<h\d id="([\w.]+\.__(?!init__|call__)\w+__)"')
 """What Python adds to classes: nothing that a reader looks for."""
 
-PAGE = """# {name}
+PAGE = """---
+title: {name}
+---
 
 ::: likewise.{package}.{name}
     options:
+      heading_level: 1
+      show_root_heading: true
+      show_root_toc_entry: true
       filters: ["!^_"]
       members_order: source
       merge_init_into_class: {init}
