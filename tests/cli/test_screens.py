@@ -53,6 +53,13 @@ def test_a_mistyped_command(word: str, sentence: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.splitlines()[0] == f"likewise: {sentence}"
 
 
+def test_a_refusal_without_a_command_names_the_help(capsys: pytest.CaptureFixture[str]):
+    assert main(["evaluate", "nowhere"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "likewise: nowhere must be the folder of a run, but it has no run.yaml"
+    assert told[1:] == ["next: likewise evaluate --help"]
+
+
 @loop_over("words", [["--help"], ["losses"], ["trunks"], ["datasets"]])
 def test_quick_commands_do_not_wait_for_torch(words: list[str]):
     program = (
