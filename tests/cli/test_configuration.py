@@ -250,7 +250,7 @@ def test_a_mistake_is_one_sentence(words: str, capsys: pytest.CaptureFixture[str
     first = [] if given[0] in ("--resume", "nowhere") or "--data" in given else list(GLYPHS)
     assert main(["train", *first, *given]) == 2
     captured = capsys.readouterr()
-    assert captured.err.splitlines()[0] == f"likewise: {MISTAKES[words]}"
+    assert captured.err == f"likewise: {MISTAKES[words]}\n"
     assert captured.out == ""
 
 
@@ -280,7 +280,7 @@ IN_FILES = {
 def test_a_mistake_in_a_file_is_one_sentence(text: str, here: Path, capsys: pytest.CaptureFixture[str]):
     (here / "bad.yaml").write_text(text)
     assert main(["train", "--config", "bad.yaml"]) == 2
-    assert capsys.readouterr().err.splitlines()[0] == f"likewise: {IN_FILES[text]}"
+    assert capsys.readouterr().err == f"likewise: {IN_FILES[text]}\n"
 
 
 def test_a_file_that_is_no_yaml(here: Path, capsys: pytest.CaptureFixture[str]):

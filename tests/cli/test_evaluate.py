@@ -96,7 +96,7 @@ def test_a_report_can_be_written_again(run: Path, capsys: pytest.CaptureFixture[
 )
 def test_mistakes(run: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
     assert main(["evaluate", *words]) == 2
-    assert capsys.readouterr().err.splitlines()[0] == f"likewise: {sentence}"
+    assert capsys.readouterr().err == f"likewise: {sentence}\n"
 
 
 def test_a_run_that_was_made_in_python_has_no_data_to_measure_on(here: Path, capsys: pytest.CaptureFixture[str]):

@@ -50,14 +50,20 @@ def test_the_version(capsys: pytest.CaptureFixture[str]):
 )
 def test_a_mistyped_command(word: str, sentence: str, capsys: pytest.CaptureFixture[str]):
     assert main([word]) == 2
-    assert capsys.readouterr().err.splitlines()[0] == f"likewise: {sentence}"
+    assert capsys.readouterr().err == f"likewise: {sentence}\n"
 
 
-def test_a_refusal_without_a_command_names_the_help(capsys: pytest.CaptureFixture[str]):
+def test_on_a_terminal_a_refusal_without_a_command_names_the_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    sentence = "likewise: nowhere must be the folder of a run, but it has no run.yaml\n"
     assert main(["evaluate", "nowhere"]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == "likewise: nowhere must be the folder of a run, but it has no run.yaml"
-    assert told[1:] == ["next: likewise evaluate --help"]
+    assert capsys.readouterr().err == sentence
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["evaluate", "nowhere"]) == 2
+    assert capsys.readouterr().err == f"{sentence}next: likewise evaluate --help\n"
+    assert main(["evalaute"]) == 2
+    assert "next:" not in capsys.readouterr().err  # it has a suggestion already
 
 
 @loop_over("words", [["--help"], ["losses"], ["trunks"], ["datasets"]])
@@ -164,7 +170,7 @@ def test_a_loss_of_ones_own_is_described_and_shown(here: Path, capsys: pytest.Ca
     assert "Pulls everything to the origin. options" in described
     assert "num_classes" not in described
     assert main(["losses", "own_for_screens.Nothing"]) == 2
-    assert capsys.readouterr().err.splitlines()[0] == "likewise: own_for_screens has no Nothing"
+    assert capsys.readouterr().err == "likewise: own_for_screens has no Nothing\n"
 
     words = ["lens", "own_for_screens.PushApart", "circle", "own_for_screens.Twice", "--no-open"]
     assert main(words) == 0

@@ -191,7 +191,7 @@ def test_asked_for_batches_are_not_changed(capsys: pytest.CaptureFixture[str]):
         "likewise: the sampler, for 48 images of 8 training classes: "
         "classes must be at most 8, the number of classes, but it is 9\n"
     )
-    assert capsys.readouterr().err.startswith(expected)
+    assert capsys.readouterr().err == expected
 
 
 def test_weights_in_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

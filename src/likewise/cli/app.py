@@ -85,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"likewise: {hide_in(str(error), words)}", file=sys.stderr)
         if isinstance(error, NotAllowed):
             print(f"if you trust it: {_command([*words, *error.flags])}", file=sys.stderr)
-        elif not NEXT_STEP.search(str(error)):
+        elif sys.stderr.isatty() and not NEXT_STEP.search(str(error)):  # in a log one sentence stays one line
             print(f"next: likewise {words[0]} --help", file=sys.stderr)
         return 2
 
