@@ -123,6 +123,7 @@ INSIDE = {
     "search/export_onnx.py": {"onnx", "onnxruntime", "onnxscript"},
     "search/postgres_server.py": {"psycopg"},
     "search/serve/app.py": {"fastapi", "starlette", "pydantic"},
+    "search/serve/static.py": {"fastapi"},
     "search/serve/shapes.py": {"pydantic"},
     "app/serving.py": {"fastapi", "uvicorn", "python_multipart"},
 }
