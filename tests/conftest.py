@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
 import torch
+
+from tests.report.browser import CHROMIUM, GET_CHROMIUM, NO_CHROMIUM, Browser
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,6 +22,22 @@ def _seed() -> None:
     """Draw the same numbers in every run, whichever worker a test lands on."""
     torch.manual_seed(0)
     np.random.seed(0)
+
+
+@pytest.fixture(scope="session")
+def _browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One for each worker: to start it takes longer than most tests of pages."""
+    if CHROMIUM is None:
+        pytest.skip(NO_CHROMIUM)
+    with Browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(_browser: Browser) -> Browser:
+    """A headless Chromium with an empty page, a large window and a light scheme."""
+    _browser.reset()
+    return _browser
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,7 +66,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Sum up the durations of setups, calls and teardowns, of all workers."""
+    """Print what was not tested, and the seconds of setups, calls and teardowns of all workers."""
+    missing = sum(NO_CHROMIUM in str(report.longrepr) for report in terminalreporter.stats.get("skipped", ()))
+    if missing:
+        terminalreporter.write_line(f"not tested: {missing} tests of pages, {NO_CHROMIUM}; get it: {GET_CHROMIUM}")
     if not config.getoption("--seconds"):
         return
     seconds: Counter[str] = Counter()

@@ -57,7 +57,9 @@ def test_the_numbers_are_those_of_the_classes_held_out(run: Path, capsys: pytest
 def test_the_seal_stays_until_it_is_broken_and_then_it_is_written_down(run: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["evaluate", "run"]) == 0
     assert Run("run").openings() == []
-    assert "the test set was opened" not in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "the test set was opened" not in printed.out
+    assert printed.err.splitlines()[-1] == "next: likewise export run -o run-export"
     page = (run / "report.html").read_text()
     assert main(["evaluate", "run", "--test", "--why", "the final number", "--model", "last"]) == 0
     assert main(["evaluate", "run", "--test"]) == 0
@@ -74,7 +76,7 @@ def test_the_seal_stays_until_it_is_broken_and_then_it_is_written_down(run: Path
 def test_a_report_can_be_written_again(run: Path, capsys: pytest.CaptureFixture[str]):
     (run / "report.html").unlink()
     assert main(["report", "run"]) == 0
-    assert capsys.readouterr().out == "run/report.html\n"
+    assert capsys.readouterr() == ("run/report.html\n", "next: likewise evaluate run\n")
     assert (run / "report.html").read_text().lstrip().lower().startswith("<!doctype html>")
     assert main(["report", "run", "-o", "elsewhere.html"]) == 0
     assert Path("elsewhere.html").exists()
@@ -108,7 +110,10 @@ def test_data_without_a_test_part(here: Path, capsys: pytest.CaptureFixture[str]
     assert main(["train", *flags, "--train.epochs", "1", "--out", "run"]) == 0
     assert "likewise evaluate" not in capsys.readouterr().out
     assert main(["evaluate", "run", "--test"]) == 2
-    assert capsys.readouterr().err == "likewise: run has no test part: nothing was sealed when it was trained\n"
+    assert (
+        capsys.readouterr().err.splitlines()[0]
+        == "likewise: run has no test part: nothing was sealed when it was trained"
+    )
     assert not (here / "run" / "openings.jsonl").exists()
 
 

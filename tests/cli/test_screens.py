@@ -53,6 +53,19 @@ def test_a_mistyped_command(word: str, sentence: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"likewise: {sentence}\n"
 
 
+def test_on_a_terminal_a_refusal_without_a_command_names_the_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    sentence = "likewise: nowhere must be the folder of a run, but it has no run.yaml\n"
+    assert main(["evaluate", "nowhere"]) == 2
+    assert capsys.readouterr().err == sentence
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["evaluate", "nowhere"]) == 2
+    assert capsys.readouterr().err == f"{sentence}next: likewise evaluate --help\n"
+    assert main(["evalaute"]) == 2
+    assert "next:" not in capsys.readouterr().err  # it has a suggestion already
+
+
 @loop_over("words", [["--help"], ["losses"], ["trunks"], ["datasets"]])
 def test_quick_commands_do_not_wait_for_torch(words: list[str]):
     program = (

@@ -32,7 +32,9 @@ def birds(trained: Path, session_folder: Path, here: Path) -> Index:
 def test_one_picture_on_the_screen(birds: Index, capsys: pytest.CaptureFixture[str]):
     capsys.readouterr()
     assert main(["search", "birds.index", "photos/c03/2.png", "-k", "3"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert printed.err == "next: likewise serve birds.index\n"
     found = birds.search("photos/c03/2.png", 3)
     assert lines[0].split() == ["score", "path", "label"]
     assert [line.split()[0] for line in lines[1:]] == ["1", "2", "3"]

@@ -517,7 +517,10 @@ def test_fresh_runs_are_compared_on_validation_classes(run: Path, capsys: pytest
     Path("other/run.yaml").write_text(yaml.safe_dump(description, sort_keys=False))
     for command in ("compare", "leaderboard"):
         assert main([command, "run", "other"]) == 0
-        printed = " ".join(capsys.readouterr().out.split())
+        captured = capsys.readouterr()
+        other = {"compare": "leaderboard", "leaderboard": "compare"}[command]
+        assert captured.err.splitlines()[-1] == f"next: likewise {other} run other"
+        printed = " ".join(captured.out.split())
         assert "Compared on validation classes, because 2 of 2 trainings are not measured on the test set" in printed
         assert "MAP@R on validation classes" in printed
     assert main(["compare", "run", "other", "--metric", "test MAP@R"]) == 2

@@ -206,3 +206,16 @@ def test_crops():
     assert cropped(image, [float("nan")] * 4, "a").size == (10, 8)
     with pytest.raises(BrokenImage, match=r"its box \(20, 0, 4, 4\) has no pixel of its 10 x 8"):
         cropped(image, (20.0, 0.0, 4.0, 4.0), "a")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])
+def test_a_truncated_image_is_said_to_be_cut_off(kind: str, tmp_path: Path):
+    noise = np.random.default_rng(0).integers(0, 255, (48, 48, 3), dtype=np.uint8)
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    Image.fromarray(noise).save(whole, kind)
+    assert decode(whole).size == (48, 48)
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    for source, name in ((cut, str(cut)), (cut.read_bytes(), f"of {cut.stat().st_size} bytes")):
+        with pytest.raises(BrokenImage) as broken:
+            decode(source)
+        assert str(broken.value) == f"cannot read the image {name}: the file is cut off"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from likewise.protocols.leaderboard import rank
 from likewise.protocols.pairs import NoPairs, compare, compare_all, compare_sides
 from likewise.protocols.repeats import name_of, per_cent, shared_labels, summarize
 from likewise.protocols.significance import flip_p, holm, paired_p
@@ -63,6 +64,22 @@ def test_one_seed_has_no_interval_and_says_so():
     [found] = summarize([row("a", 0, 0.5)])
     assert isinf(found.interval.low)
     assert str(found) == "a: 50.00 (one seed: no interval)"
+
+
+def test_two_seeds_have_no_interval_and_no_verdict():
+    """Even where the interval of Student's t would lie above zero: one difference decides how wide it is."""
+    scores = {"a": (0.50, 0.501), "b": (0.40, 0.401)}
+    rows = [{"method": m, "seed": s, "test R@1": each[s]} for m, each in scores.items() for s in range(2)]
+    assert str(summarize(rows, "test R@1")[0]) == "a: 50.05 (2 seeds: no interval)"
+    compared = compare(rows, "a", "b", "test R@1")
+    assert compared.difference.low > 0.0
+    assert compared.verdict == "not distinguishable"
+    assert str(compared) == (
+        "a and b are not distinguishable by R@1 (a is 10.0 points above, 2 pairs: too few to tell, 3 or more are needed)"
+    )
+    board = rank(rows, metric="test R@1").text()
+    assert "interval over" in board
+    assert " to " not in board.replace("too few to", "")
 
 
 def test_failed_trainings_are_counted_not_averaged():

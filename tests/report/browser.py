@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NO_CHROMIUM = "because there is no Chromium"
+GET_CHROMIUM = "sudo apt-get install -y chromium"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars")
 
 
@@ -90,6 +92,19 @@ class Browser:
         )
         self.call("Emulation.setTouchEmulationEnabled", enabled=phone)
 
+    def reset(self) -> None:
+        """As it was when it was started."""
+        self.size(1280, 900)
+        self.prefers(color_scheme="light")
+        self.call("Page.navigate", url="about:blank")
+        self.wait("location.href === 'about:blank' && document.readyState === 'complete'")
+        self.complaints.clear()
+        self.requests.clear()
+
+    def print(self) -> bytes:
+        """The page on paper, as a PDF."""
+        return base64.b64decode(self.call("Page.printToPDF")["data"])
+
     def prefers(self, **features: str) -> None:
         """Media features, such as ``color_scheme="dark"``."""
         named = [{"name": "prefers-" + name.replace("_", "-"), "value": each} for name, each in features.items()]
@@ -114,7 +129,7 @@ class Browser:
             " on(); })"
         )
 
-    def wait(self, expression: str, seconds: float = 10.0) -> None:
+    def wait(self, expression: str, seconds: float = 40.0) -> None:
         end = time.monotonic() + seconds
         while not self.ask(f"Boolean({expression})"):
             assert time.monotonic() < end, f"waited for {expression}"

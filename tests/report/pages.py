@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.report.browser import CHROMIUM, FLAGS
+from tests.report.browser import Browser
 
 NASTY = "<b>&\"'</script></style><img src=x onerror=alert(1)>{{ 7*7 }}"
-
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open the page with")
 
 
 class Elements(HTMLParser):
@@ -46,13 +40,6 @@ def without_time(page: str) -> str:
     return re.sub(r"<time.*?</time>", "", page)
 
 
-def chromium(folder: Path, page: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    assert CHROMIUM is not None
-    profile = [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=4000", "--enable-logging=stderr"]
-    command = [CHROMIUM, *FLAGS, *profile, *flags, page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-
-
 USED = r"""
 const errors = [];
 addEventListener("error", (event) => errors.push(String(event.message)));
@@ -73,20 +60,15 @@ addEventListener("load", () => {
 """
 
 
-def use(page: str, folder: Path, width: int, script: str) -> dict[str, Any]:
+def use(browser: Browser, page: str, folder: Path, width: int, script: str) -> dict[str, Any]:
     """What a script sees that points, clicks and types on a screen of this width.
 
-    The script is in a copy of the page whose policy lets it run, in a frame: a window has a least width.
+    The script is in a copy of the page whose policy lets it run.
     """
     page = re.sub(r"script-src '[^']*'", "script-src 'unsafe-inline'", page, count=1)
-    (folder / "inner.html").write_text(page.replace("<style>", f"<script>{USED % script}</script><style>", 1))
-    frame = folder / "frame.html"
-    frame.write_text(
-        f"<iframe id=f src=inner.html style='width:{width}px;height:740px;border:0'></iframe><script>"
-        "onload = () => setTimeout(() => document.documentElement.dataset.seen = "
-        "document.getElementById('f').contentDocument.documentElement.dataset.seen, 500)</script>"
-    )
-    result = chromium(folder, frame, "--dump-dom", "--allow-file-access-from-files", "--window-size=1400,900")
-    seen = re.search(r'data-seen="([^"]*)"', result.stdout)
-    assert seen is not None, result.stderr
-    return dict(json.loads(html.unescape(seen[1])))
+    copy = folder / "used.html"
+    copy.write_text(page.replace("<style>", f"<script>{USED % script}</script><style>", 1))
+    browser.size(width, 740)
+    browser.open(copy.as_uri())
+    browser.wait("document.documentElement.dataset.seen")
+    return dict(json.loads(browser.ask("document.documentElement.dataset.seen")))

@@ -21,12 +21,10 @@ from likewise.analysis.catalog import catalog
 from likewise.analysis.weights import pair_weights, weigh
 from likewise.losses import ContrastiveLoss, MultiSimilarityLoss
 from likewise.report.lens import loss_names, write_lens
-from tests.report.browser import CHROMIUM, Browser
+from tests.report.browser import Browser
 
 PLAIN = Path(__file__).with_name("lens_losses.js").read_text()
 """Three losses in JavaScript, written by hand, so that the page is tested by itself."""
-
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
 
 
 # ---- the file
@@ -82,22 +80,12 @@ def test_what_is_refused(tmp_path: Path):
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("browser") / "profile") as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_lens(tmp_path_factory.mktemp("lens") / "lens.html", scripts=PLAIN).as_uri()
 
 
 @pytest.fixture
 def lens(browser: Browser, page: str) -> Iterator[Lens]:
-    browser.complaints.clear()
-    browser.requests.clear()
-    browser.size(1280, 900)
-    browser.prefers(color_scheme="light")
     yield Lens(browser, page)
     assert browser.complaints == []
     assert {each.partition("#")[0] for each in browser.requests} <= {page, "about:blank"}
@@ -162,7 +150,6 @@ def near(said: str, value: float) -> bool:
     return math.isclose(float(said.rstrip("%")), value, rel_tol=0.006, abs_tol=0.6 if said.endswith("%") else 1e-12)
 
 
-@needs_chromium
 def test_numbers_are_those_of_the_library(lens: Lens):
     lens.open("#loss=Contrastive&negative_margin=0.2&preset=random&classes=3&each=5&seed=4")
     embeddings, labels = on_circle(lens.angles("random", 3, 5, 4)), torch.arange(15) // 5
@@ -178,7 +165,6 @@ def test_numbers_are_those_of_the_library(lens: Lens):
     assert near(norm, float(weighing.gradient.norm()))  # of unit vectors and a cosine: all along the circle
 
 
-@needs_chromium
 def test_forces_of_a_point_add_up_to_the_gradient(lens: Lens):
     lens.open("#loss=Multi-similarity&preset=random&classes=3&each=5&seed=4&point=7")
     angles = lens.angles("random", 3, 5, 4)
@@ -193,9 +179,36 @@ def test_forces_of_a_point_add_up_to_the_gradient(lens: Lens):
     assert sum(parts) == pytest.approx(-along, rel=0.02, abs=1e-4)
 
 
-@needs_chromium
-def test_a_loss_is_found_by_searching(lens: Lens):
+def test_a_tour_of_six_steps_opens_the_page(lens: Lens):
     lens.open()
+    titles, states = [], []
+    for place in range(6):
+        assert lens.text("#guide-place") == f"{place + 1} of 6"
+        titles.append(lens.text("#guide-title"))
+        states.append(lens.link())
+        outlined = lens.browser.ask("document.querySelectorAll('.pointed').length")
+        assert outlined == 1
+        if titles[-1] == "Training follows the arrows":
+            before = lens.value()
+            lens.browser.click("#play")
+            lens.browser.wait("+document.querySelector('#count').textContent.slice(5) > 40")
+            lens.browser.click("#play")
+            assert lens.value() < before
+        assert lens.browser.ask("document.querySelector('.tune').checkVisibility()") == (place == 5)
+        lens.browser.click("#guide-next")
+    assert len(set(titles)) == 6
+    assert states[0]["loss"] == "Contrastive"
+    assert states[5]["beside"] == "Multi-similarity"
+    assert lens.browser.ask("document.querySelector('#guide').hidden") is True
+    lens.browser.click("#tour")
+    assert lens.text("#guide-place") == "1 of 6"
+    lens.browser.click("#guide-skip")
+    lens.open("#loss=Contrastive")  # a link shows what it says
+    assert lens.browser.ask("document.querySelector('#guide').hidden") is True
+
+
+def test_a_loss_is_found_by_searching(lens: Lens):
+    lens.open("#loss=Multi-similarity")
     lens.browser.click(".chosen")
     assert [lens.browser.ask(f"document.querySelectorAll('.options')[0].children[{n}].ariaLabel") for n in (0, 1)] == [
         "pairs",
@@ -216,7 +229,6 @@ def test_a_loss_is_found_by_searching(lens: Lens):
     assert lens.browser.ask("document.activeElement.className") == "chosen"
 
 
-@needs_chromium
 def test_a_point_is_dragged(lens: Lens):
     lens.open("#loss=Contrastive")
     before, degrees = lens.value(), torch.rad2deg(lens.angles())
@@ -230,7 +242,6 @@ def test_a_point_is_dragged(lens: Lens):
     assert torch.allclose(torch.tensor(moved)[others] % 360, degrees.float()[others] % 360, atol=0.01)
 
 
-@needs_chromium
 def test_a_finger_moves_a_point_and_not_the_page(lens: Lens):
     lens.browser.size(390, 844, phone=True)
     lens.open("#loss=Multi-similarity")
@@ -245,7 +256,6 @@ def test_a_finger_moves_a_point_and_not_the_page(lens: Lens):
     assert lens.browser.ask("scrollY") == scrolled
 
 
-@needs_chromium
 def test_it_works_by_keyboard_alone(lens: Lens):
     lens.open("#loss=Proxy-Anchor")
     press = lens.browser.press
@@ -289,7 +299,6 @@ def test_it_works_by_keyboard_alone(lens: Lens):
     assert lens.browser.ask("document.querySelector('#seed input[type=number]').value") == str(int(seed) + 1)
 
 
-@needs_chromium
 def test_hyper_parameters_are_turned(lens: Lens):
     lens.open("#loss=Multi-similarity")
     embeddings, labels = on_circle(lens.angles()), torch.arange(24) // 6
@@ -307,7 +316,6 @@ def test_hyper_parameters_are_turned(lens: Lens):
     assert lens.link() == {"loss": "Multi-similarity"}
 
 
-@needs_chromium
 def test_a_second_loss_beside_the_first(lens: Lens):
     lens.open("#loss=Multi-similarity&preset=hard")
     lens.browser.press("+")
@@ -332,7 +340,6 @@ def test_a_second_loss_beside_the_first(lens: Lens):
     assert lens.link() == {"loss": "Multi-similarity", "preset": "hard"}
 
 
-@needs_chromium
 @pytest.mark.parametrize("name", ["Contrastive", "Multi-similarity", "Proxy-Anchor"])
 def test_playing_lowers_the_loss(lens: Lens, name: str):
     lens.open(f"#loss={name}&preset=random&classes=3&each=5")
@@ -347,7 +354,6 @@ def test_playing_lowers_the_loss(lens: Lens, name: str):
     assert lens.point() == where
 
 
-@needs_chromium
 def test_a_step_is_gradient_descent_on_the_circle(lens: Lens):
     lens.open("#loss=Multi-similarity&preset=random&classes=3&each=5&speed=5")
     angles, labels = lens.angles("random", 3, 5, 1), torch.arange(15) // 5
@@ -359,7 +365,6 @@ def test_a_step_is_gradient_descent_on_the_circle(lens: Lens):
     assert near(lens.numbers()[0], float(MultiSimilarityLoss()(after, labels)))
 
 
-@needs_chromium
 def test_a_link_brings_everything_back(lens: Lens):
     link = "#loss=Multi-similarity&beta=20&beside=Proxy-Anchor&beside.alpha=16&preset=outlier&classes=3&each=4&seed=9&point=5"
     lens.open(link)
@@ -385,7 +390,6 @@ def test_a_link_brings_everything_back(lens: Lens):
     assert math.isfinite(lens.value())
 
 
-@needs_chromium
 def test_a_phone_shows_everything_without_scrolling_sideways(lens: Lens):
     lens.browser.size(360, 740, phone=True)
     for link in ("#loss=Contrastive", "#loss=Multi-similarity&beside=Proxy-Anchor&classes=20&each=10&preset=random"):
@@ -408,7 +412,6 @@ def test_a_phone_shows_everything_without_scrolling_sideways(lens: Lens):
     assert lens.browser.ask(width) == [360, 360]  # the list of losses fits, too
 
 
-@needs_chromium
 def test_dark_where_the_reader_wants_it_dark(lens: Lens, tmp_path: Path):
     def extremes() -> tuple[Any, int, int]:
         """The ground, and the darkest and the brightest on the circle."""
@@ -429,7 +432,6 @@ def test_dark_where_the_reader_wants_it_dark(lens: Lens, tmp_path: Path):
     assert brightest > 200
 
 
-@needs_chromium
 def test_little_motion_for_those_who_want_little(lens: Lens):
     lens.browser.prefers(reduced_motion="reduce")
     lens.open("#loss=Multi-similarity&preset=random")
@@ -445,7 +447,6 @@ def test_little_motion_for_those_who_want_little(lens: Lens):
     assert lens.browser.ask("drawn.size") <= taken / 15 + 1
 
 
-@needs_chromium
 def test_the_hardest_batches_break_nothing(lens: Lens):
     for link in (
         "#loss=Multi-similarity&preset=collapsed&classes=1&each=1",  # no pair at all
@@ -485,7 +486,6 @@ LOOK_AT_ALL = """(async () => {
 })()"""
 
 
-@needs_chromium
 def test_every_loss_of_the_library_can_be_looked_at(browser: Browser, whole: str):
     browser.complaints.clear()
     browser.size(1280, 900)
@@ -507,7 +507,6 @@ def test_every_loss_of_the_library_can_be_looked_at(browser: Browser, whole: str
     assert browser.complaints == []
 
 
-@needs_chromium
 def test_centers_are_as_many_as_asked_for(browser: Browser, whole: str):
     browser.complaints.clear()
     lens = Lens(browser, whole)

@@ -14,7 +14,8 @@ from likewise.protocols import rank, tournament
 from likewise.report import Compared, Study, StudyFigure, StudyTable, write_report, write_study
 from likewise.report.blocks import Cell, Table, Text
 from likewise.report.writing import render
-from tests.report.pages import NASTY, Elements, chromium, needs_browser, without_time
+from tests.report.browser import Browser
+from tests.report.pages import NASTY, Elements, without_time
 from tests.report.runs import lines, make_part, make_run, open_test
 from tests.report.studies import make_study
 
@@ -152,27 +153,21 @@ def check_nasty(page: Path, *, scripts: int, images: int) -> None:
 # ---- in a browser
 
 
-@needs_browser
 @pytest.mark.parametrize("write", [write_run_page, write_study_page, write_empty_run_page, write_empty_study_page])
-@pytest.mark.parametrize(("scheme", "ground"), [("1", (250, 250, 248)), ("0", (19, 21, 24))])
-def test_the_console_stays_silent_in_light_and_dark(
-    write: Callable[[Path], Path], scheme: str, ground: tuple[int, int, int], tmp_path: Path
+def test_the_console_stays_silent_in_light_and_dark_and_on_paper(
+    browser: Browser, write: Callable[[Path], Path], tmp_path: Path
 ):
     """The unchanged page, under its policy."""
-    picture = tmp_path / "page.png"
-    flags = (f"--screenshot={picture}", "--window-size=1000,800", f"--blink-settings=preferredColorScheme={scheme}")
-    result = chromium(tmp_path, write(tmp_path / "page"), *flags)
-    assert "CONSOLE" not in result.stderr
-    with Image.open(picture) as image:
-        colors = image.convert("RGB").getcolors(2**20) or []
-    assert len(colors) > 20  # something is drawn
-    assert max(colors)[1] == ground
-
-
-@needs_browser
-@both
-def test_it_prints(write: Callable[[Path], Path], tmp_path: Path):
-    paper = tmp_path / "page.pdf"
-    result = chromium(tmp_path, write(tmp_path / "page"), f"--print-to-pdf={paper}", "--no-pdf-header-footer")
-    assert "CONSOLE" not in result.stderr
-    assert len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes())) >= 3
+    page, picture = write(tmp_path / "page"), tmp_path / "page.png"
+    browser.size(1000, 800)
+    for scheme, ground in (("light", (250, 250, 248)), ("dark", (19, 21, 24))):
+        browser.prefers(color_scheme=scheme)
+        browser.open(page.as_uri())
+        browser.picture(picture)
+        with Image.open(picture) as image:
+            colors = image.convert("RGB").getcolors(2**20) or []
+        assert len(colors) > 20  # something is drawn
+        assert max(colors)[1] == ground
+    if "empty" not in write.__name__:
+        assert len(re.findall(rb"/Type\s*/Page\b", browser.print())) >= 3
+    assert browser.complaints == []

@@ -16,7 +16,8 @@ from likewise.metrics import Interval
 from likewise.report import Compared, Part, write_report
 from likewise.report.curves import training_charts, weight_charts, weights_note
 from likewise.report.record import differences, read_run
-from tests.report.pages import needs_browser, text_of, use, without_time
+from tests.report.browser import Browser
+from tests.report.pages import text_of, use, without_time
 from tests.report.runs import lines, make_part, make_run, open_test
 
 
@@ -331,10 +332,9 @@ def glyph_page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return page.read_text()
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [1280, 360])
-def test_a_reader_can_use_it(glyph_page: str, tmp_path: Path, width: int):
-    seen = use(glyph_page, tmp_path, width, SCRIPT)
+def test_a_reader_can_use_it(browser: Browser, glyph_page: str, tmp_path: Path, width: int):
+    seen = use(browser, glyph_page, tmp_path, width, SCRIPT)
     assert seen["errors"] == []
     assert seen["panels"] == [[True, False, False], [False, True, False], [False, False, True]]
     assert seen["thumb"][0] > 50

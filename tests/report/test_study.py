@@ -17,7 +17,8 @@ from likewise.protocols.leaderboard import rank
 from likewise.protocols.tournament import tournament
 from likewise.report.study import Study, StudyFigure, StudyTable, write_study
 from likewise.testing import loop_over
-from tests.report.pages import Elements, needs_browser, text_of, use
+from tests.report.browser import Browser
+from tests.report.pages import Elements, text_of, use
 from tests.report.studies import difference, fail, final_rows, make_study, search_rows, searched
 
 
@@ -367,11 +368,10 @@ SCRIPT = r"""
 """
 
 
-@needs_browser
 @pytest.mark.parametrize("width", [1280, 360])
-def test_a_reader_can_use_it(tmp_path: Path, width: int):
+def test_a_reader_can_use_it(browser: Browser, tmp_path: Path, width: int):
     study = make_study()
-    seen = use(page_of(study, tmp_path), tmp_path, width, SCRIPT)
+    seen = use(browser, page_of(study, tmp_path), tmp_path, width, SCRIPT)
     assert seen["errors"] == []
     values = sorted(row["test MAP@R"] for row in study.rows if row.get("test MAP@R") is not None)
     shown = [f"{100 * value:.2f}" for value in values]

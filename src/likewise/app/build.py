@@ -111,7 +111,8 @@ class Pieces:
         lens: what looks at the loss on the way, if anything does.
 
     Examples:
-        >>> list(Pieces.__dataclass_fields__)
+        >>> from dataclasses import fields
+        >>> [each.name for each in fields(Pieces)]
         ['model', 'loss', 'data', 'name', 'optimizer', 'schedule', 'settings', 'lens']
     """
 

@@ -40,7 +40,8 @@ class CalibratedModel:
         broken: the images that could not be read.
 
     Examples:
-        >>> list(CalibratedModel.__dataclass_fields__)
+        >>> from dataclasses import fields
+        >>> [each.name for each in fields(CalibratedModel)]
         ['file', 'calibration', 'images', 'classes', 'broken']
     """
 

@@ -44,7 +44,8 @@ class DemoTraining:
         config: its configuration.
 
     Examples:
-        >>> list(DemoTraining.__dataclass_fields__)
+        >>> from dataclasses import fields
+        >>> [each.name for each in fields(DemoTraining)]
         ['name', 'run', 'config']
     """
 
@@ -75,7 +76,8 @@ class Demo:
         page: the report.
 
     Examples:
-        >>> list(Demo.__dataclass_fields__)
+        >>> from dataclasses import fields
+        >>> [each.name for each in fields(Demo)]
         ['best', 'scores', 'page']
     """
 

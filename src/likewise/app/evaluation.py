@@ -157,7 +157,8 @@ class Evaluation:
         openings: how often the test set has been opened so far.
 
     Examples:
-        >>> list(Evaluation.__dataclass_fields__)
+        >>> from dataclasses import fields
+        >>> [each.name for each in fields(Evaluation)]
         ['model', 'parts', 'scores', 'report', 'openings']
     """
 

@@ -58,7 +58,8 @@ class IndexResult:
         example: one of the images that were read, for a first search.
 
     Examples:
-        >>> list(IndexResult.__dataclass_fields__)
+        >>> from dataclasses import fields
+        >>> [each.name for each in fields(IndexResult)]
         ['index', 'added', 'replaced', 'removed', 'broken', 'example']
     """
 

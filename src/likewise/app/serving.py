@@ -47,7 +47,8 @@ class Service:
         server: the server, whose ``started`` becomes true.
 
     Examples:
-        >>> list(Service.__dataclass_fields__)
+        >>> from dataclasses import fields
+        >>> [each.name for each in fields(Service)]
         ['index', 'address', 'port', 'token', 'loopback', 'files', 'server']
     """
 

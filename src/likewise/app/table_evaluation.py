@@ -32,7 +32,8 @@ class TableEvaluation:
         broken: the images that could not be read.
 
     Examples:
-        >>> list(TableEvaluation.__dataclass_fields__)
+        >>> from dataclasses import fields
+        >>> [each.name for each in fields(TableEvaluation)]
         ['part', 'scores', 'broken']
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import shlex
 import sys
 import time
@@ -32,6 +33,9 @@ EXAMPLES = (
     "likewise index runs/photos-efficientnet_lite0-proxyanchor-1 photos -o photos.index",
     "likewise serve photos.index",
 )
+
+NEXT_STEP = re.compile(r"\blikewise [a-z]|\bpip install|\bapt-get|--[a-z]|did you mean")
+"""What a refusal has that names the next step: a command, an option or a suggestion."""
 
 NO_ROOM = (
     errno.EACCES,
@@ -85,6 +89,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"likewise: {hide_in(str(error), words)}", file=sys.stderr)
         if isinstance(error, NotAllowed):
             print(f"if you trust it: {_command([*words, *error.flags])}", file=sys.stderr)
+        elif sys.stderr.isatty() and not NEXT_STEP.search(str(error)):  # in a log one sentence stays one line
+            print(f"next: likewise {words[0]} --help", file=sys.stderr)
         return 2
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from likewise.app import TABLE_FORMATS, Classification, ImageOptions, check_outputs, classify, write_rows
 from likewise.cli.arguments import Arguments
 from likewise.cli.image_options import add_table_options, add_transform_option
-from likewise.cli.screen import note, print_broken, table
+from likewise.cli.screen import note, print_broken, suggest, table
 
 LISTED = 40
 """Predictions that are printed."""
@@ -52,6 +52,8 @@ def run(words: Sequence[str]) -> int:
     if options.out is not None:
         write_rows(options.out, rows, COLUMNS)
         print(f"{options.out}: {len(rows):,} images", file=sys.stderr if options.json else sys.stdout)
+    else:
+        suggest("classify", *words, "-o", "classes.csv")
     return 0
 
 

@@ -9,7 +9,7 @@ from likewise.app import compare as compare_methods
 from likewise.app import leaderboard as rank_methods
 from likewise.app import leaderboards_by_setting
 from likewise.cli.arguments import Arguments
-from likewise.cli.screen import bold, paragraph, width
+from likewise.cli.screen import bold, paragraph, suggest, width
 from likewise.protocols import Unfair
 
 
@@ -34,6 +34,8 @@ def leaderboard(words: Sequence[str]) -> int:
     except Unfair as unfair:
         return _print_unfair(unfair)
     print(board.text(width()))
+    if len(board.places) > 1:
+        suggest("compare", *map(str, options.folders))
     return 0
 
 
@@ -44,6 +46,7 @@ def _print_settings(study: Path, metric: str | None, allow_unfair: bool) -> int:
         if len(boards) > 1:
             print(bold(f"{chr(10) if number else ''}{name}"))
         print(board.text(width()))
+    suggest("compare", str(study))
     return 0
 
 
@@ -76,6 +79,7 @@ def compare(words: Sequence[str]) -> int:
     print("\n".join(map(paragraph, report.sentences())))
     if len(report.comparisons.names) > 2:
         print(paragraph(report.comparisons.note))
+    suggest("leaderboard", *map(str, options.folders))
     return 0
 
 

@@ -16,7 +16,7 @@ from likewise.cli.image_options import (
     print_start,
     read_embedding_options,
 )
-from likewise.cli.screen import print_broken
+from likewise.cli.screen import print_broken, suggest
 
 
 def run(words: Sequence[str]) -> int:
@@ -46,7 +46,10 @@ def run(words: Sequence[str]) -> int:
     if embedded.broken:
         faults = f"; {len(embedded.broken):,} of {total:,} images cannot be read"
     print(f"{embedded.file}: {embedded.count:,} embeddings{faults}")
-    return 0 if embedded.count else 1
+    if not embedded.count:
+        return 1
+    suggest("index", "--vectors", str(embedded.file), options.model, "-o", f"{Path(embedded.file).stem}.index")
+    return 0
 
 
 def _parser() -> Arguments:

@@ -10,7 +10,7 @@ from pathlib import Path
 from likewise.app import evaluate, evaluate_table, open_run, report
 from likewise.cli.arguments import Arguments
 from likewise.cli.image_options import add_table_options, add_transform_option
-from likewise.cli.screen import bold, columns, note, print_broken
+from likewise.cli.screen import bold, columns, note, print_broken, suggest
 from likewise.metrics import Interval
 from likewise.report import Part
 from likewise.text import times
@@ -65,6 +65,7 @@ def run(words: Sequence[str]) -> int:
     if given.test:
         print(f"the test set was opened {times(found.openings)} so far: {begun.folder / 'openings.jsonl'}")
     print(found.report)
+    suggest("export", str(given.run), "-o", f"{begun.folder.name}-export")
     return 0
 
 
@@ -88,6 +89,7 @@ def _evaluate_table(options: Arguments, given: Namespace) -> int:
     print(_table(found.scores))
     if part.cameras is not None:
         print("images of one class by one camera do not meet: R@k is rank k of re-identification")
+    suggest("calibrate", str(given.run), str(given.table))
     return 0
 
 
@@ -118,6 +120,7 @@ def write_report(words: Sequence[str]) -> int:
     _add_allow(options)
     given = options.parse_args(words)
     print(report(given.run, given.out, ks=given.ks, clusterings=given.clusters, allow=given.allow))
+    suggest("evaluate", str(given.run))
     return 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from likewise.app import KINDS, UserError, import_class, make, making, nearest, resolve
 from likewise.cli.arguments import Arguments
+from likewise.cli.screen import suggest
 from likewise.report import add_losses, loss_names, write_lens
 
 
@@ -44,6 +45,7 @@ def run(words: Sequence[str]) -> int:
         print(f"opened {page}")
     else:
         print(f"wrote {page}; open it in a browser")
+    suggest("losses", known[losses[0]] if losses and losses[0] in known else "MultiSimilarityLoss")
     return 0
 
 

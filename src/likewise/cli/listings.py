@@ -9,7 +9,7 @@ from typing import Any
 from likewise.app import KINDS, Kind, UserError, find_recipe, list_recipes, nearest, needed, resolve
 from likewise.cli.arguments import Arguments
 from likewise.cli.catalog import Entry, entries
-from likewise.cli.screen import bold, columns, paragraph
+from likewise.cli.screen import bold, columns, paragraph, suggest
 
 IMPORTED = {"losses": "loss", "datasets": "data"}
 """Commands that describe a class of the user's own, by its import path, and its kind."""
@@ -51,6 +51,7 @@ def recipes(words: Sequence[str]) -> int:
     name = _name("recipes", "The set-ups of papers, or the file of one.", words, listed)
     if name is not None:
         print(find_recipe(name).read_text(encoding="utf-8"), end="")
+        suggest("train", "--config", name)
         return 0
     for title, is_loss in (("set-ups: --config NAME", False), ("losses, laid over a set-up: a second --config", True)):
         print(bold(title))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import textwrap
@@ -43,6 +44,18 @@ def note(text: str) -> None:
         >>> note("this training has not ended")
     """
     print(f"note: {text}", file=sys.stderr)
+
+
+def suggest(*words: str) -> None:
+    """Print the command that comes next, to the standard error: what a command answers stays as it is in a pipe.
+
+    Args:
+        words: the words of the command, after ``likewise``.
+
+    Examples:
+        >>> suggest("serve", "birds.index")
+    """
+    print(f"next: {shlex.join(['likewise', *words])}", file=sys.stderr)
 
 
 def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, least: int = 24) -> str:

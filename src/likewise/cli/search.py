@@ -31,7 +31,8 @@ from likewise.app import (
     write_sheet,
 )
 from likewise.cli.arguments import Arguments
-from likewise.cli.screen import bold, note, print_broken, table
+from likewise.cli.screen import bold, note, print_broken, suggest, table
+from likewise.sanitize import hide_passwords
 from likewise.search import Index, Shot
 
 LISTED = 20
@@ -54,11 +55,11 @@ def run(words: Sequence[str]) -> int:
         raise UserError(
             "give one of these: QUERY pictures, --text TEXT, --item ID, --duplicates SIMILARITY or --clusters N"
         )
-    if options.duplicates is not None:
-        return _duplicates(index, options)
-    if options.clusters is not None:
-        return _clusters(index, options)
-    return _search(index, options)
+    does = _duplicates if options.duplicates is not None else _clusters if options.clusters is not None else _search
+    code = does(index, options)
+    if code == 0:
+        suggest("serve", hide_passwords(options.index))
+    return code
 
 
 def _parser() -> Arguments:

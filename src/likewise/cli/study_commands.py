@@ -18,7 +18,7 @@ from likewise.app import (
     view_study,
 )
 from likewise.cli.arguments import Arguments
-from likewise.cli.screen import columns, paragraph
+from likewise.cli.screen import columns, paragraph, suggest
 from likewise.cli.study_options import add_execution_options, read_execution
 from likewise.cli.study_screen import INTERRUPTED, Screen
 from likewise.protocols import ExecutorBroken
@@ -68,6 +68,7 @@ def _run(options: Namespace) -> int:
         print(sentence(error), file=sys.stderr)
         return 1
     print(_describe(counts))
+    suggest("leaderboard", str(options.folder))
     return 0
 
 
@@ -82,11 +83,13 @@ def _merge(options: Namespace) -> int:
     for pack, count in merge_study(options.folder, *options.packs).items():
         print(f"{pack}: {count} new results")
     print(_count(options.folder))
+    suggest("leaderboard", str(options.folder))
     return 0
 
 
 def _export(options: Namespace) -> int:
     print(f"{export_study(options.folder)}: {_count(options.folder)}")
+    suggest("compare", str(options.folder))
     return 0
 
 

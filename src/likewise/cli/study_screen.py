@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.app import OnStart, StudyFile, StudyReport, Watch, sentence
-from likewise.cli.screen import bold, columns, paragraph, width
+from likewise.cli.screen import bold, columns, paragraph, suggest, width
 from likewise.progress import is_quiet
 from likewise.protocols import STUDY_DATABASE, ExecutorBroken, Study, Trial, TrialState, Tried
 
@@ -109,6 +109,7 @@ def print_report(report: StudyReport) -> None:
         sentences = [report.no_pairs] if report.comparisons is None else report.comparisons.sentences()
         print("\n" + "\n".join(map(paragraph, sentences)))
     print(f"\n{report.folder / 'results.csv'}\n{report.page}")
+    suggest("leaderboard" if report.comparisons is None else "compare", str(report.folder))
 
 
 def print_search(report: StudyReport) -> int:
@@ -132,8 +133,8 @@ def print_search(report: StudyReport) -> int:
     if behind:
         total = len(report.results)
         print(paragraph(f"note: {behind} of {total} trainings have no epoch that is better than their start"))
-    command = shlex.join(["likewise", "repeat", "--config", str(report.folder / "best.yaml")])
-    print("\n" + paragraph(f"{command} measures it with several seeds, on the test set"))
+    print("\nseveral seeds measure it on the test set:")
+    suggest("repeat", "--config", str(report.folder / "best.yaml"))
     return 0
 
 

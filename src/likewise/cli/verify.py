@@ -8,7 +8,7 @@ from pathlib import Path
 from likewise.app import verify
 from likewise.cli.arguments import Arguments
 from likewise.cli.image_options import MODEL_HELP, add_transform_option
-from likewise.cli.screen import bold, columns
+from likewise.cli.screen import bold, columns, suggest
 
 
 def run(words: Sequence[str]) -> int:
@@ -54,4 +54,9 @@ def run(words: Sequence[str]) -> int:
         ("probability", f"{answer.probability:.2f} that they are the same, if {options.prior:g} of all pairs were"),
     ]
     print(columns(rows))
+    if options.far is None:
+        suggest("verify", *words, "--far", "0.01")
+    else:
+        folder = options.first.resolve().parent
+        suggest("index", options.model, str(options.first.parent), "-o", f"{folder.name}.index")
     return 0

@@ -132,7 +132,18 @@ def decode(
         raise
     except Exception as error:  # a decoder that meets garbage may raise nearly anything
         reason = _sentence(error)
-        raise BrokenImage(name, "the file is cut off" if "truncated" in reason else reason) from error
+        raise BrokenImage(name, "the file is cut off" if _is_cut_off(source, reason) else reason) from error
+
+
+def _is_cut_off(source: str | os.PathLike[str] | bytes, reason: str) -> bool:
+    """Whether a decoder says so, or a file of RIFF (WebP) is shorter than its header says."""
+    if "truncated" in reason.lower():
+        return True
+    if not isinstance(source, bytes) and not os.path.isfile(source):
+        return False
+    with _open(source) as file:
+        head = file.read(8)
+        return head[:4] == b"RIFF" and file.seek(0, os.SEEK_END) < 8 + int.from_bytes(head[4:], "little")
 
 
 def _check_size(image: Image.Image, file: BinaryIO, name: str, pixels: int | None) -> None:

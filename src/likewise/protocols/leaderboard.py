@@ -10,7 +10,7 @@ from typing import Any
 from likewise.protocols.conditions import OUTSIDE, RULES, Conditions
 from likewise.protocols.fairness import Difference, seed_difference, unfair_differences
 from likewise.protocols.pairs import Comparison, NoPairs, compare_sides
-from likewise.protocols.repeats import Row, Summary, is_done, labels_of_rows, name_of, of_stage, summarize
+from likewise.protocols.repeats import FEWEST, Row, Summary, is_done, labels_of_rows, name_of, of_stage, summarize
 from likewise.report import in_words
 from likewise.text import align, metric_in_words
 
@@ -165,7 +165,7 @@ class Leaderboard:
 
     def _cells(self, place: Place, columns: Sequence[str]) -> list[str]:
         scores = place.summary.interval
-        interval = f"{100 * scores.low:.2f} to {100 * scores.high:.2f}" if scores.count > 1 else "none"
+        interval = f"{100 * scores.low:.2f} to {100 * scores.high:.2f}" if scores.count >= FEWEST else "none"
         group = [str(place.summary.group[column]) for column in columns]
         number = f"{place.rank}{'*' if self.unfair else ''}"
         return [

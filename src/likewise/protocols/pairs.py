@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from likewise.formula import one_of
 from likewise.metrics import Interval, t_interval
-from likewise.protocols.repeats import Row, each_once, is_done, of_stage, shared_labels, value_of
+from likewise.protocols.repeats import FEWEST, Row, each_once, is_done, of_stage, shared_labels, value_of
 from likewise.protocols.significance import flip_p, holm, paired_p
 from likewise.text import align, metric_in_words
 
@@ -77,7 +77,9 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether a is better or worse than b: whether the interval is above or below zero."""
+        """Whether a is better or worse than b: whether the interval of three or more pairs is above or below zero."""
+        if self.pairs < FEWEST:
+            return "not distinguishable"
         if self.difference.low > 0.0:
             return "better"
         return "worse" if self.difference.high < 0.0 else "not distinguishable"
@@ -107,6 +109,8 @@ class Comparison:
         above = f"{self.a} is {size} points {'above' if difference.mean >= 0 else 'below'}"
         if self.resolution is None:
             why = f"{above}, {pairs}: how far others would scatter is not known"
+        elif self.pairs < FEWEST:
+            why = f"{above}, {pairs}: too few to tell, {FEWEST} or more are needed"
         else:
             ends = f"{_points(difference.low, digits)} to {_points(difference.high, digits)}"
             seen = f"a difference of about {_points(self.resolution, digits)} would be detected with 50% power"

@@ -20,6 +20,10 @@ _REMARKS = {"table", "year", "reference", "note", "flag", "flags", "origin"}
 _OF_THE_METHOD = {"loss", "miner", "memory"}
 
 
+FEWEST = 3
+"""Seeds, or pairs, from which on an interval is shown: of two, one difference decides how wide it is."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """What the repeats of one setting came to.
@@ -64,8 +68,8 @@ def per_cent(interval: Interval) -> str:
         '21.00 (95% interval 18.52 to 23.48, 3 seeds)'
     """
     mean = f"{100 * interval.mean:.2f}"
-    if interval.count == 1:
-        return f"{mean} (one seed: no interval)"
+    if interval.count < FEWEST:
+        return f"{mean} ({'one seed' if interval.count == 1 else f'{interval.count} seeds'}: no interval)"
     ends = f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
     return f"{mean} ({100 * interval.confidence:g}% interval {ends}, {interval.count} seeds)"
 
@@ -134,8 +138,8 @@ def summarize(
         >>> rows = [{"method": m, "seed": s, "test MAP@R": score} for (m, s), score in scores.items()]
         >>> for summary in summarize(rows):
         ...     print(summary)
-        a: 51.00 (95% interval 38.29 to 63.71, 2 seeds)
-        b: 42.00 (95% interval 16.59 to 67.41, 2 seeds)
+        a: 51.00 (2 seeds: no interval)
+        b: 42.00 (2 seeds: no interval)
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in of_stage(rows, metric, stage):

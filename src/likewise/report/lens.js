@@ -500,6 +500,7 @@
     common();
     addLane();
     addLane();
+    const opensPlain = !location.hash && !asked.length; // nothing was asked for: perhaps the first time
     $("#batch").open = matchMedia("(min-width: 761px)").matches;
     restore();
     $("#play").addEventListener("click", () => play(!state.playing));
@@ -519,6 +520,11 @@
     });
     addEventListener("keydown", everywhere);
     addEventListener("hashchange", restore);
+    const showState = (hash) => {
+      history.replaceState(null, "", hash);
+      restore();
+    };
+    Guide.start(showState, opensPlain);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       Draw.restyle();
       refresh();

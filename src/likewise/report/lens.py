@@ -9,7 +9,9 @@ from pathlib import Path
 
 from likewise.report.writing import package_text, policy_hash, write_html
 
-PROGRAM = tuple(f"lens{part}.js" for part in ("_batch", "_draw", "_formula", "_controls", "_words", "_hands", ""))
+PROGRAM = tuple(
+    f"lens{part}.js" for part in ("_batch", "_draw", "_formula", "_controls", "_words", "_hands", "_guide", "")
+)
 """The page's own scripts, in the order in which they build on each other; the losses come before them."""
 
 LISTED = re.compile(r'^ {0,4}("(?:[^"\\]|\\.)+"): .*?\bkind: ?("(?:[^"\\]|\\.)+")', re.MULTILINE | re.DOTALL)

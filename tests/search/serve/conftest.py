@@ -7,9 +7,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 from likewise.search import Encoder, Index
+from likewise.search.serve import make_app
 from likewise.search.thumbnails import thumbnail
 from likewise.trunks import Embedder
 
@@ -116,6 +120,27 @@ class Process:
         out, err = self.process.communicate(timeout=20)
         self.said += out
         return err
+
+
+class Threaded:
+    """The same application in a thread of this process, which starts at once."""
+
+    def __init__(self, index: Index, *, token: str | None = None) -> None:
+        import uvicorn
+
+        self.server = uvicorn.Server(uvicorn.Config(make_app(index, token=token), port=0, log_level="critical"))
+        self.thread = threading.Thread(target=self.server.run)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        self.address = f"http://127.0.0.1:{self.server.servers[0].sockets[0].getsockname()[1]}/"
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.server.should_exit = self.server.force_exit = True
+        self.thread.join()
 
 
 @pytest.fixture

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from likewise.search import Index
-from tests.report.browser import CHROMIUM, Browser
-from tests.search.serve.conftest import Process, draw
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to look at the page with")
+from tests.report.browser import Browser
+from tests.search.serve.conftest import Process, Threaded, draw
 
 PICTURES = os.environ.get("LIKEWISE_PICTURES")
-"""A folder for pictures of every state, for whoever wants to look at them."""
+"""A folder for pictures of every state, to look at."""
 
 DONE = (
     "document.querySelector('#found').getAttribute('aria-busy') === 'false'"
@@ -45,9 +44,9 @@ class Page:
     def shown(self, selector: str) -> bool:
         return bool(self.browser.ask(f"document.querySelector({json.dumps(selector)}).checkVisibility()"))
 
-    def numbers(self) -> list[int]:
+    def numbers(self, selector: str = "#found a") -> list[int]:
         return list(
-            self.browser.ask("[...document.querySelectorAll('#found a')].map((each) => Number(each.dataset.id))")
+            self.browser.ask(f"[...document.querySelectorAll('{selector}')].map((each) => Number(each.dataset.id))")
         )
 
     def give(self, file: Path) -> None:
@@ -75,19 +74,8 @@ def server(shapes: Index) -> Iterator[Process]:
     assert "Traceback" not in started.stop()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
-
-
 @pytest.fixture
-def page(server: Process, browser: Browser) -> Iterator[Page]:
-    browser.size(1280, 860)
-    browser.prefers(color_scheme="light")
-    browser.open("about:blank")  # what the page of another server still had to say belongs to that
-    browser.complaints.clear()
-    browser.requests.clear()
+def page(browser: Browser, server: Process) -> Iterator[Page]:
     yield Page(browser, server.address)
     assert all(each.startswith((server.address, "blob:", "about:")) for each in browser.requests)
 
@@ -176,13 +164,17 @@ def test_drop_and_paste(page: Page):
 def test_filter(page: Page, shapes: Index, tmp_path: Path):
     page.open("#/item/5")
     page.browser.press("/")
-    page.browser.write('label == "ring" and size >= 3')
+    page.browser.wait("document.activeElement.id === 'where'")
+    page.browser.write('label == "ring" and (size >= 3 or size == 0)')
     page.browser.press("Enter")
     page.browser.wait("location.hash.includes('where')")
     page.ready()
-    expected = shapes.neighbors(5, 24, where='label == "ring" and size >= 3').of(0)
+    expected = shapes.neighbors(5, 24, where='label == "ring" and (size >= 3 or size == 0)').of(0)
     assert page.numbers() == [number for number, _ in expected]
+    assert page.text("#chips button").startswith('label == "ring" and (')  # an expression that is not a form's
     address = page.browser.ask("location.href")
+    page.browser.ask("document.querySelector('#filter-open').click()")
+    page.browser.wait("document.querySelector('#expression').open")
     page.browser.ask("document.querySelector('#where').value = 'lable == 3'")
     page.browser.ask("document.querySelector('#tools').requestSubmit()")
     page.browser.wait("!document.querySelector('#where-fault').hidden")
@@ -194,21 +186,127 @@ def test_filter(page: Page, shapes: Index, tmp_path: Path):
     page.browser.open(address)  # an address can be kept
     page.ready()
     assert page.numbers() == [number for number, _ in expected]
-    page.browser.click("#where-clear")
+    page.browser.click("#chips button")
     page.browser.wait("location.hash === '#/item/5'")
     page.ready()
     assert len(page.numbers()) == 24
-    page.browser.ask(
-        "[...document.querySelectorAll('#chips button')].find((each) => each.textContent === 'label').click()"
-    )
-    page.browser.write("disc")
-    assert page.browser.ask("document.querySelector('#where').value") == 'label == "disc"'
-    page.browser.press("Enter")
-    page.browser.wait("location.hash.includes('where')")
-    page.ready()
-    assert {shapes.item(number).label for number in page.numbers()} == {"disc"}
     page.open("#/?where=size%20%3E%2099")
     assert page.text("#headline") == "0 of 48 pass the filter"
+
+
+def choose(page: Page, row: int, place: int, value: str) -> None:
+    """Choose or type a value in a row of the form."""
+    page.browser.ask(
+        f"(() => {{ const row = document.querySelectorAll('#conditions li')[{row}];"
+        f" const field = row.querySelectorAll('select, input')[{place}]; field.value = {json.dumps(value)};"
+        " field.dispatchEvent(new Event('change')); })()"
+    )
+
+
+def test_a_form_filters_without_code(page: Page, shapes: Index, tmp_path: Path):
+    page.open()
+    page.browser.click("#filter-open")
+    page.browser.wait("document.querySelector('#conditions select')")
+    options = (
+        "[...document.querySelectorAll('#conditions select')].map((list) => [...list.options].map((each) => each.text))"
+    )
+    names, ways, values = page.browser.ask(options)
+    assert names == ["label", "size", "file path"]
+    assert ways == ["is", "is not", "contains", "starts with"]
+    assert values == ["choose …", "disc (12)", "ring (12)", "square (12)", "triangle (12)"]
+    choose(page, 0, 2, "ring")
+    page.browser.click("#condition-add")
+    choose(page, 1, 0, "size")
+    choose(page, 1, 1, "least")
+    choose(page, 1, 2, "3")
+    page.picture("form", tmp_path)
+    page.browser.click("#tools .strong")
+    page.browser.wait("location.hash.includes('where')")
+    page.ready()
+    assert page.numbers() == shapes.matching('label == "ring" and size >= 3').tolist()
+    chips = "[...document.querySelectorAll('#chips button')].map((each) => each.textContent)"
+    assert page.browser.ask(chips) == ["label is ring ×", "size is at least 3 ×"]
+    page.browser.click("#chips button")
+    page.browser.wait("!location.hash.includes('label')")
+    page.ready()
+    assert page.numbers() == shapes.matching("size >= 3").tolist()
+    inverse = (
+        "import('/filter.js').then(({ parse, compile }) => ['label == \"a \\\\\" and b\" and size >= -2.5', 'not flag',"
+        " 'like(path, \"*x*\")', 'like(path, \"x*\")', 'column(\"a b\") != 3', 'a or b', '(a)', 'like(path, \"a?*\")', 'size == ']"
+        ".map((each) => { const read = parse(each); return read && compile(read) === each; }))"
+    )
+    assert page.browser.ask(inverse) == [True] * 5 + [None] * 4
+    page.open("#/clusters")
+    assert not page.shown("#filter-open")
+
+
+def test_an_index_without_labels(browser: Browser, tmp_path: Path):
+    """No chip or column of labels, a file's name on the map, and no words of a filter where there is none."""
+    index = Index.create(tmp_path / "plain.index", dim=4)
+    index.add(np.random.default_rng(0).normal(size=(60, 4)), [f"IMG_{n:04d}.jpg" for n in range(60)])
+    with Threaded(index) as started:
+        page = Page(browser, started.address)
+        page.open()
+        assert page.shown("#more")
+        assert page.text("#drop-hint") == "this collection holds vectors and no model: start from one of its pictures"
+        browser.click("#filter-open")
+        browser.wait("document.querySelector('#conditions select')")
+        assert browser.ask("[...document.querySelectorAll('#conditions select')].map((each) => each.value)") == [
+            "path",
+            "contains",
+        ]
+        browser.click("#tools .strong")  # nothing was typed
+        assert browser.ask("location.hash") in ("", "#/")
+        browser.ask("document.querySelector('#map').scrollIntoView()")
+        x, y = browser.ask(
+            "fetch('/api/map').then((answer) => answer.json()).then(({ x, y }) => { const box ="
+            " document.querySelector('#map').getBoundingClientRect();"
+            " return [box.left + 14 + (box.width - 28) * x[9], box.top + 14 + (box.height - 28) * (1 - y[9])]; })"
+        )
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        browser.wait("document.querySelector('#tip span').textContent === 'IMG_0009.jpg'")
+
+
+def test_duplicates_and_clusters(page: Page, shapes: Index, tmp_path: Path):
+    page.open("#/duplicates?threshold=0.99")
+    expected = shapes.duplicates(0.99)
+    sizes = "[...document.querySelectorAll('.group h2')].map((each) => each.textContent)"
+    assert page.browser.ask(sizes) == [f"{len(each)} pictures alike" for each in expected]
+    assert page.text("#headline").startswith(f"{len(expected)} group")
+    assert page.numbers(".group:first-child a") == expected[0][:12]
+    if len(expected[0]) > 12:
+        page.browser.click(".group > button")
+        page.browser.wait(f"document.querySelectorAll('.group:first-child a').length === {len(expected[0])}")
+    page.picture("duplicates", tmp_path)
+    page.open("#/duplicates?threshold=1")
+    assert page.text("#headline") == "No two pictures are alike by 1.00 or more"
+    page.browser.click("#views a:nth-child(3)")
+    page.browser.wait("location.hash === '#/clusters'")
+    page.ready()
+    owners = shapes.clusters(12)
+    assert page.numbers(".group:first-child a") == shapes.ids[owners == 0].tolist()[:12]
+    assert page.text("#headline") == "The collection in 12 clusters"
+    page.picture("clusters", tmp_path)
+    page.browser.click(".group:first-child a")  # a picture of a group is a query like any other
+    page.browser.wait("location.hash.startsWith('#/item/')")
+    page.ready()
+    assert page.shown("#found")
+    assert not page.shown("#groups")
+
+
+def test_the_original_is_one_click_away(page: Page, shapes: Index, tmp_path: Path):
+    page.open("#/item/7")
+    page.browser.click("#open-original")
+    page.browser.wait("document.querySelector('#original-size').textContent.includes('pixels')")
+    assert page.text("#original-size") == "120 × 90 pixels"
+    assert page.browser.ask("document.querySelector('#original-link').href").endswith("/api/items/7/image")
+    assert not page.shown("#original-zoom")  # a small picture fits as it is
+    page.browser.press("Escape")
+    page.browser.ask("document.querySelector('#found a').focus()")
+    page.browser.press("o")
+    first = shapes.item(page.numbers()[0])
+    page.browser.wait(f"document.querySelector('#original-link').href.endsWith('/{first.id}/image')")
+    assert page.text("#original-title") == first.label
 
 
 def test_keys(page: Page):
@@ -288,6 +386,9 @@ def test_faults_are_sentences(page: Page, tmp_path: Path):
     )
     assert not page.shown("#again")
     assert not page.shown("#query-image")
+    assert page.text("#headline") == "No look-alikes"
+    assert not page.shown("#more")  # there is nothing to append the collection to
+    assert page.numbers() == []
     page.picture("text-file", tmp_path)
     page.give(tmp_path / "empty.jpg")
     page.browser.wait("document.querySelector('#alarm p').textContent.includes('empty')")
@@ -300,59 +401,51 @@ def test_faults_are_sentences(page: Page, tmp_path: Path):
     assert "drop it once more" in page.text("#alarm p")
 
 
-def test_a_server_that_has_gone(browser: Browser, serve: Callable[..., Process], shapes: Index, tmp_path: Path):
-    browser.size(1280, 860)
-    started = serve(str(shapes.folder))
-    page = Page(browser, started.address)
-    page.open("#/item/5")
-    started.stop()
+def test_a_token_is_asked_for_and_a_server_that_has_gone(browser: Browser, shapes: Index, tmp_path: Path):
+    with Threaded(shapes, token="open-sesame") as started:
+        page = Page(browser, started.address)
+        browser.open(started.address)
+        browser.wait("document.querySelector('#token').open")
+        browser.ask("document.querySelector('#token-word').focus()")
+        browser.write("guess")
+        browser.press("Enter")
+        browser.wait("document.querySelector('#token').open && !document.querySelector('#token-fault').hidden")
+        browser.picture(Path(PICTURES or tmp_path) / "token.png")
+        browser.write("open-sesame")
+        browser.press("Enter")
+        page.ready()
+        assert len(page.numbers()) == 48
+        browser.wait("document.querySelector('#found img').naturalWidth > 0")  # pictures need it, too
     browser.click("#found a")
     browser.wait("!document.querySelector('#alarm').hidden")
     assert page.text("#alarm p") == "The server does not answer. Is likewise serve still running?"
     assert page.shown("#again")
     page.picture("gone", tmp_path)
-
-
-def test_a_token_is_asked_for(browser: Browser, serve: Callable[..., Process], shapes: Index, tmp_path: Path):
-    browser.size(1280, 860)
-    started = serve(str(shapes.folder), "--token", "open-sesame")
-    assert "token: open-sesame" in started.said or "token" in (started.process.stdout.readline())  # type: ignore[union-attr]
-    page = Page(browser, started.address)
-    browser.open(started.address)
-    browser.wait("document.querySelector('#token').open")
-    page.browser.ask("document.querySelector('#token-word').focus()")
-    browser.write("guess")
-    browser.press("Enter")
-    browser.wait("document.querySelector('#token').open && !document.querySelector('#token-fault').hidden")
-    page.browser.picture(Path(PICTURES or tmp_path) / "token.png")
-    browser.write("open-sesame")
-    browser.press("Enter")
-    page.ready()
-    assert len(page.numbers()) == 48
-    browser.wait("document.querySelector('#found img').naturalWidth > 0")  # pictures need it, too
     browser.ask("sessionStorage.clear()")
 
 
-@pytest.mark.parametrize(("scheme", "phone"), [("dark", False), ("light", True), ("dark", True)])
-def test_dark_and_phone(page: Page, tmp_path: Path, scheme: str, phone: bool):
-    if phone:
-        page.browser.size(390, 844, phone=True, scale=2)
-    page.browser.prefers(color_scheme=scheme)
-    for name, place in (("home", ""), ("item", "#/item/7")):
-        page.open(place)
-        image = page.picture(f"{scheme}-{'phone' if phone else 'desk'}-{name}", tmp_path)
-        ground = image.getpixel((3, image.height - 3))
-        assert (sum(ground) < 150) == (scheme == "dark")  # type: ignore[arg-type]
-        assert page.overflow() <= 0
-    if phone:
-        first = page.browser.ask("document.querySelector('#found li').getBoundingClientRect().top")
-        assert first < 844  # results begin on the first screen
+def test_dark_and_phone(page: Page, tmp_path: Path):
+    for scheme, phone in (("dark", False), ("light", True), ("dark", True)):
+        if phone:
+            page.browser.size(390, 844, phone=True, scale=2)
+        page.browser.prefers(color_scheme=scheme)
+        for name, place in (("home", ""), ("item", "#/item/7")):
+            page.open(place)
+            image = page.picture(f"{scheme}-{'phone' if phone else 'desk'}-{name}", tmp_path)
+            ground = image.getpixel((3, image.height - 3))
+            assert (sum(ground) < 150) == (scheme == "dark")  # type: ignore[arg-type]
+            assert page.overflow() <= 0
+        if phone:
+            first = page.browser.ask("document.querySelector('#found li').getBoundingClientRect().top")
+            assert first < 844 / 2  # the query and one row of controls come before the pictures
+            cut = "[...document.querySelectorAll('.named *')].filter((each) => each.scrollWidth > each.clientWidth).length"
+            assert page.browser.ask(cut) == 0
     assert page.browser.complaints == []
 
 
 def test_the_api_is_described_without_help_from_outside(page: Page, tmp_path: Path):
     page.browser.open(page.address + "docs")
-    page.browser.wait("document.querySelectorAll('.operation').length === 10")
+    page.browser.wait("document.querySelectorAll('.operation').length === 13")
     page.browser.ask("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     assert "k-reciprocal" in page.text("#list")
     assert page.overflow() <= 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
@@ -26,23 +24,13 @@ from likewise.search.serve.guard import FAILED, Guard
 from likewise.search.serve.limits import Limits, Refused
 from likewise.search.serve.service import Query as Asked
 from likewise.search.serve.service import Reply, Service, Settings, calibration_of
+from likewise.search.serve.sorting import Column
+from likewise.search.serve.static import add_files
 from likewise.search.serve.why import Heat
 
 if TYPE_CHECKING:
     from likewise.search.calibration import Calibration
     from likewise.search.index import Index
-
-FILES = {
-    "/": ("page.html", "text/html; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/ask.js": ("ask.js", "text/javascript; charset=utf-8"),
-    "/draw.js": ("draw.js", "text/javascript; charset=utf-8"),
-    "/docs": ("docs.html", "text/html; charset=utf-8"),
-    "/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
-"""What the page consists of."""
 
 KEPT = "private, max-age=604800, immutable"
 FAULTS: dict[int | str, dict[str, Any]] = {
@@ -69,6 +57,8 @@ REPEATED = 60.0
 Number = Annotated[int, Path(ge=0, le=shapes.LARGEST, description="an item's number")]
 K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="how many neighbors")]
 Where = Annotated[str | None, Query(max_length=4096, description="a filter")]
+Offset = Annotated[int, Query(ge=0, le=shapes.LARGEST, description="groups that are passed over")]
+Limit = Annotated[int, Query(ge=1, le=shapes.LARGEST)]
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -96,7 +86,7 @@ def make_app(
         >>> from likewise.search import Index
         >>> index = Index.create(tempfile.mkdtemp() + "/a.index", dim=2)
         >>> sorted(path for path in description(index)["paths"] if "{" not in path)
-        ['/api/about', '/api/items', '/api/map', '/api/search', '/api/verify', '/api/why']
+        ['/api/about', '/api/clusters', '/api/columns', '/api/duplicates', '/api/items', '/api/map', '/api/search', '/api/verify', '/api/why']
     """
     app, _ = _application(index, limits or Limits(), layout, files)
     return Guard(app, limits or Limits(), token=token, loopback=loopback)
@@ -133,11 +123,11 @@ def _application(index: Index, limits: Limits, layout: str, files: bool = True) 
         redoc_url=None,
         lifespan=living,
     )
-    for add in (_about, _look_ups, _searching, _comparing):
+    for add in (_about, _look_ups, _sorted, _searching, _comparing):
         router = APIRouter(prefix="/api", responses=FAULTS)
         add(router, service)
         app.include_router(router)
-    _files(app)
+    add_files(app)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Refused, _answer_refused)
@@ -214,6 +204,38 @@ def _look_ups(router: APIRouter, service: Service) -> None:
         return await _answer_search(service, how, item=number)
 
 
+def _sorted(router: APIRouter, service: Service) -> None:
+    @router.get("/columns", response_model=shapes.Columns, summary="What the columns hold that a filter may name")
+    async def columns() -> Response:
+        found = await service.run_in_thread(service.sorter.columns)
+        return _json({"columns": [_column(each) for each in found]})
+
+    @router.get("/duplicates", response_model=shapes.Groups, summary="Groups of near-duplicates")
+    async def duplicates(
+        threshold: Annotated[float, Query(ge=-1, le=1, allow_inf_nan=False, description="the least similarity")] = 0.95,
+        where: Where = None,
+        offset: Offset = 0,
+        limit: Limit = 20,
+        each: Limit = 12,
+    ) -> Response:
+        def work() -> dict[str, Any]:
+            return service.groups(lambda: service.sorter.duplicates(threshold, where), offset, limit, each)
+
+        return _json(_groups(await service.run_slowly(work)))
+
+    @router.get("/clusters", response_model=shapes.Groups, summary="The collection in clusters")
+    async def clusters(
+        n: Annotated[int, Query(ge=1, le=shapes.MOST_CLUSTERS, description="how many")] = 12,
+        offset: Offset = 0,
+        limit: Limit = 20,
+        each: Limit = 12,
+    ) -> Response:
+        def work() -> dict[str, Any]:
+            return service.groups(lambda: service.sorter.clusters(n), offset, limit, each)
+
+        return _json(_groups(await service.run_slowly(work)))
+
+
 def _searching(router: APIRouter, service: Service) -> None:
     form = {"image": {"type": "string", "format": "binary", "description": "the file of an image"}}
     body = _either(shapes.Search, _form(form, shapes.How, ("image",)))
@@ -270,24 +292,6 @@ def _comparing(router: APIRouter, service: Service) -> None:
             heats = await service.why(pair.query, pair.item)
         shown = {"query": _heat(heats[0]), "item": _heat(heats[1])}
         return _json({"similarity": heats[0].similarity, **shown})
-
-
-def _files(app: FastAPI) -> None:
-    """The page, from inside the package; it is read once."""
-    folder = resources.files("likewise.search.serve")
-
-    def add(address: str, content: bytes, kind: str) -> None:
-        tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-
-        @app.get(address, include_in_schema=False)
-        def file(request: Request) -> Response:
-            headers = {"etag": tag, "cache-control": "no-cache"}
-            if request.headers.get("if-none-match") == tag:
-                return Response(status_code=304, headers=headers)
-            return Response(content, media_type=kind, headers=headers)
-
-    for address, (name, kind) in FILES.items():
-        add(address, (folder / name).read_bytes(), kind)
 
 
 # ------------------------------------------------------------------------------------------------ from requests
@@ -375,6 +379,19 @@ async def _answer_search(
 
 def _item(item: Item) -> dict[str, Any]:
     return {"id": item.id, "path": item.path, "label": item.label, "metadata": _to_plain(dict(item.metadata))}
+
+
+def _column(column: Column) -> dict[str, Any]:
+    values = [{"value": value, "items": items} for value, items in column.values]
+    return {"name": column.name, "kind": column.kind, "values": values, "low": column.low, "high": column.high}
+
+
+def _groups(found: dict[str, Any]) -> dict[str, Any]:
+    groups = [
+        {"size": size, "label": label, "items": [_item(each) for each in items]}
+        for size, label, items in found["groups"]
+    ]
+    return {**found, "groups": groups}
 
 
 def _to_plain(value: Any) -> Any:

@@ -57,15 +57,15 @@ const askForToken = () => {
 };
 $("token").addEventListener("cancel", (event) => event.preventDefault());
 
-// An image's address; with a token it is fetched, because an <img> cannot carry one.
-export const show = async (image, address) => {
+// An image's address; with a token it is fetched, because an <img> cannot carry one. What is kept can be opened again.
+export const show = async (image, address, kept = false) => {
   if (!sessionStorage.getItem("likewise-token")) {
     image.src = address;
     return;
   }
   try {
     const url = URL.createObjectURL(await (await send(address)).blob());
-    image.addEventListener("load", () => URL.revokeObjectURL(url), { once: true });
+    if (!kept) image.addEventListener("load", () => URL.revokeObjectURL(url), { once: true });
     image.src = url;
   } catch {
     image.dispatchEvent(new Event("error"));

@@ -46,6 +46,7 @@ class Limits:
         k: neighbors that may be asked for.
         vectors: queries in one request.
         page: items on a page of a listing.
+        sorted: items of an index that is sorted into near-duplicates or clusters.
 
     Examples:
         >>> Limits().upload
@@ -66,10 +67,12 @@ class Limits:
     k: int = 1000
     vectors: int = 256
     page: int = 200
+    sorted: int = 20_000
 
     def __post_init__(self) -> None:
-        for name in ("upload", "in_flight", "pixels", "decode_memory", "waiting", "uploads", "k", "vectors", "page"):
-            whole_number(name, getattr(self, name), 1)
+        for name, value in vars(self).items():
+            if not name.endswith("seconds"):
+                whole_number(name, value, 1)
         for name in ("seconds", "decode_seconds"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name} must be a number > 0, but it is {getattr(self, name)!r}")

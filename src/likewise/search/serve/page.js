@@ -1,48 +1,46 @@
 import { ask, Fault, sentence, show } from "./ask.js";
-import { CollectionMap, common, largest, overlay } from "./draw.js";
+import { CollectionMap } from "./draw.js";
+import { FilterForm } from "./filter.js";
+import { breakable, filename, Grid, make, number, picture, setVersion, showFirst, thumbnail, titleOf } from "./grid.js";
+import { renderGroups } from "./groups.js";
+import { showOriginal } from "./original.js";
+import { explain } from "./why.js";
 
 const $ = (id) => document.getElementById(id);
-const number = (value) => value.toLocaleString("en");
-const filename = (path) => path.split(/[\\/]/).pop();
 const size = (file) => (file.size < 1e6 ? `${Math.ceil(file.size / 1e3)} kB` : `${(file.size / 1e6).toFixed(1)} MB`);
-const titleOf = (item) => item.label ?? filename(item.path);
 
 let about = null;
 let map = null;
 let mapData = null;
 let uploads = new Map(); // images that were dropped on this page: they are nowhere else
 let current = { kind: "home" };
-let shown = []; // the items in the grid
-let listed = 0; // of the collection
+let asked = null; // the item that is the query
+let loadMore = null; // what the button under the pictures does
 let running = new AbortController();
+const grid = new Grid($("found"));
 
-// ---------------------------------------------------------------------------------------------- pictures
-
-const thumbnail = (id) => `/api/items/${id}/thumbnail?v=${about.version}`;
-const picture = (id) => `/api/items/${id}/image`;
-
-// The first of several addresses that is an image; a class on its frame where none is.
-const showFirst = (image, frame, addresses) => {
-  const [next, ...rest] = addresses;
-  frame.classList.toggle("none", next === undefined);
-  if (next === undefined) return;
-  image.onerror = () => showFirst(image, frame, rest);
-  show(image, next);
-};
+const uses = () => ({
+  address: (item) => address({ kind: "item", id: item.id }),
+  why: about.model ? (item) => explain(current.kind === "upload" ? uploads.get(current.id) : null, current.id, item) : null,
+  original: (item) => showOriginal(item, titleOf(item)),
+});
 
 // ---------------------------------------------------------------------------------------------- where we are
 
+const SORTED = ["duplicates", "clusters"];
 const read = () => {
   const [path, query] = location.hash.replace(/^#/, "").split("?");
   const given = new URLSearchParams(query);
   const [, kind, id] = path.split("/");
   return {
-    kind: ["item", "upload"].includes(kind) && /^\d+$/.test(id) ? kind : "home",
+    kind: (["item", "upload"].includes(kind) && /^\d+$/.test(id)) || SORTED.includes(kind) ? kind : "home",
     id: Number(id),
     where: given.get("where") ?? "",
     k: ["12", "24", "48", "96"].includes(given.get("k")) ? given.get("k") : "24",
     rerank: given.get("rerank") ?? "",
     exact: given.get("exact") === "true",
+    threshold: Number(given.get("threshold")) >= 0.7 && Number(given.get("threshold")) <= 1 ? given.get("threshold") : "0.95",
+    n: ["4", "8", "12", "20", "40"].includes(given.get("n")) ? given.get("n") : "12",
   };
 };
 
@@ -53,7 +51,10 @@ const address = (change) => {
   if (to.k && to.k !== "24") given.set("k", to.k);
   if (to.rerank) given.set("rerank", to.rerank);
   if (to.exact) given.set("exact", "true");
+  if (to.kind === "duplicates" && to.threshold && to.threshold !== "0.95") given.set("threshold", to.threshold);
+  if (to.kind === "clusters" && to.n && to.n !== "12") given.set("n", to.n);
   const query = given.size ? `?${given}` : "";
+  if (SORTED.includes(to.kind)) return `#/${to.kind}${query}`;
   return to.kind === "home" ? `#/${query}` : `#/${to.kind}/${to.id}${query}`;
 };
 
@@ -101,10 +102,13 @@ const render = async () => {
   if (!same) window.scrollTo({ top: 0 });
   $("alarm").hidden = true;
   complain("");
+  offerMore(null);
   $("found").setAttribute("aria-busy", "true");
+  $("groups").setAttribute("aria-busy", "true");
   try {
     about ??= await begin();
     if (current.kind === "home") await renderHome(signal);
+    else if (SORTED.includes(current.kind)) await renderSorted(signal);
     else await renderFound(signal);
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -112,24 +116,29 @@ const render = async () => {
   }
   if (signal.aborted) return;
   $("found").setAttribute("aria-busy", "false");
+  $("groups").setAttribute("aria-busy", "false");
   $("found").dataset.at = location.hash; // what is shown belongs to this address
 };
+
+const HEADLINES = { home: "The collection", duplicates: "Near-duplicates", clusters: "Clusters" };
 
 const failed = (error) => {
   console.debug(error);
   const known = error instanceof Fault ? error.message : "Something went wrong on this page.";
+  offerMore(null);
   if (error.status === 422 && current.where && /\bwhere\b/i.test(error.message)) {
     complain(error.message.replace(/^Where must/, "The filter must"));
-    if ($("found").querySelector(".blank")) fillGrid([]);
+    if ($("found").querySelector(".blank")) grid.fill([], uses());
     return;
   }
   $("alarm").hidden = false;
   $("alarm").firstElementChild.textContent = known;
   $("again").hidden = [413, 415, 422].includes(error.status);
-  $("headline").textContent = error.status === 0 ? "No answer" : current.kind === "home" ? "The collection" : "No look-alikes";
+  $("headline").textContent = error.status === 0 ? "No answer" : HEADLINES[current.kind] ?? "No look-alikes";
   $("timing").textContent = "";
   if (current.kind === "upload") showQuery(null);
-  fillGrid([]);
+  grid.fill([], about ? uses() : null);
+  $("groups").replaceChildren();
 };
 
 const complain = (text) => {
@@ -139,25 +148,53 @@ const complain = (text) => {
 };
 
 const fill = (to) => {
-  if (document.activeElement !== $("where") || $("where").value.trim() !== to.where) $("where").value = to.where;
-  $("where-clear").hidden = !to.where;
+  filter.show(to.where);
   $("k").value = to.k;
   $("rerank").value = to.rerank;
   $("exact").checked = to.exact;
-  for (const each of [$("k"), $("rerank")]) each.parentElement.hidden = to.kind === "home";
-  $("exact-label").hidden = to.kind === "home" || !about?.near;
+  $("threshold").value = to.threshold;
+  $("count").value = to.n;
+  sayThreshold();
+  const sorted = SORTED.includes(to.kind);
+  $("search-options").hidden = to.kind === "home" || sorted;
+  $("exact-label").hidden = !about?.near;
+  $("knob").hidden = !sorted;
+  $("threshold-label").hidden = to.kind !== "duplicates";
+  $("count-label").hidden = to.kind !== "clusters";
+  $("found").hidden = sorted;
+  $("groups").hidden = !sorted;
+  $("filter-open").hidden = $("chips").hidden = to.kind === "clusters"; // the whole collection is sorted
+  if (to.kind === "clusters") filter.open(false);
+  for (const link of $("views").children) {
+    const here = link.dataset.view === to.kind;
+    link.toggleAttribute("aria-current", here);
+    if (here) link.setAttribute("aria-current", "page");
+  }
+};
+
+const sayThreshold = () => ($("threshold-value").textContent = Number($("threshold").value).toFixed(3).replace(/0$/, ""));
+
+const offerMore = (load, text = "") => {
+  loadMore = load;
+  $("more").hidden = load === null;
+  $("more").textContent = text;
+};
+
+const showCollection = () => {
+  asked = null;
+  $("query").hidden = true;
+  $("drop").hidden = false;
+  document.title = `${about.name} · likewise`;
 };
 
 const renderHome = async (signal) => {
   const page = await listing(0, signal);
-  $("query").hidden = true;
-  $("drop").hidden = false;
+  showCollection();
   $("headline").textContent = current.where
     ? `${number(page.total)} of ${number(about.items)} pass the filter`
-    : about.items ? "Start from one of these, or drop an image" : "The collection is empty";
+    : about.items ? "Pick a picture, or drop your own" : "The collection is empty";
   $("timing").textContent = "";
-  document.title = `${about.name} · likewise`;
-  fillGrid(page.items);
+  grid.fill(page.items, uses());
   after(page);
   drawMap(null, current.where ? page.items.map((each) => each.id) : []);
 };
@@ -169,9 +206,23 @@ const listing = (offset, signal) => {
 };
 
 const after = (page) => {
-  listed = page.offset + page.items.length;
-  $("more").hidden = listed >= page.total;
-  $("more").textContent = `Show more of ${number(page.total)}`;
+  const listed = page.offset + page.items.length;
+  if (listed >= page.total) return offerMore(null);
+  offerMore(async (signal) => {
+    const next = await listing(listed, signal);
+    grid.append(next.items);
+    after(next);
+  }, `Show more of ${number(page.total)}`);
+};
+
+const renderSorted = async (signal, offset = 0) => {
+  if (!offset) $("headline").textContent = current.kind === "clusters" ? "Sorting the collection …" : "Comparing all pictures …";
+  $("timing").textContent = "";
+  showCollection();
+  const { total, shown } = await renderGroups(current, about, uses(), offset, signal);
+  if (shown < total) offerMore((next) => renderSorted(next, shown), `Show more of ${number(total)} groups`);
+  else offerMore(null);
+  drawMap(null, []);
 };
 
 const renderFound = async (signal) => {
@@ -186,8 +237,7 @@ const renderFound = async (signal) => {
   headline.append(em);
   $("timing").textContent = `found in ${answer.milliseconds < 10 ? answer.milliseconds.toFixed(1) : Math.round(answer.milliseconds)} ms`;
   document.title = `${name} · ${about.name} · likewise`;
-  $("more").hidden = true;
-  fillGrid(found, item?.label);
+  grid.fill(found, uses(), item?.label);
   drawMap(place, found.map((each) => each.id));
 };
 
@@ -195,6 +245,7 @@ const showQuery = (item) => {
   const image = $("query-image");
   const frame = image.parentElement;
   const file = uploads.get(current.id);
+  asked = item;
   $("drop").hidden = true;
   $("query").hidden = false;
   $("back").disabled = history.length < 2;
@@ -215,7 +266,8 @@ const showQuery = (item) => {
   if (!item) return;
   delete image.dataset.upload;
   $("query-title").textContent = titleOf(item);
-  $("query-path").textContent = item.path;
+  $("query-path").replaceChildren();
+  breakable($("query-path"), item.path);
   for (const [name, value] of Object.entries(item.metadata)) {
     if (value === null) continue;
     const [term, fact] = [document.createElement("dt"), document.createElement("dd")];
@@ -227,100 +279,20 @@ const showQuery = (item) => {
   showFirst(image, frame, [picture(item.id), thumbnail(item.id)]);
 };
 
-// ---------------------------------------------------------------------------------------------- the grid
-
-const make = (kind, className, text) => {
-  const element = document.createElement(kind);
-  if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
-  return element;
-};
-
-const cardOf = (item, label) => {
-  const [card, link, frame] = [make("li"), make("a"), make("div", "picture")];
-  const image = make("img");
-  image.alt = "";
-  image.loading = "lazy";
-  image.decoding = "async";
-  frame.append(image);
-  frame.dataset.first = titleOf(item).charAt(0).toUpperCase();
-  showFirst(image, frame, [thumbnail(item.id), picture(item.id)]);
-  link.href = address({ kind: "item", id: item.id });
-  link.dataset.id = item.id;
-  const known = item.label !== null && item.label === label;
-  const spoken = [titleOf(item), item.label === null ? "" : filename(item.path)];
-  if (item.score !== undefined) {
-    const score = make("span", "score");
-    score.append(make("span", "", item.score.toFixed(3)), make("i"));
-    score.style.setProperty("--score", Math.max(0, Math.min(1, item.score)));
-    frame.append(score);
-    spoken.push(`similarity ${item.score.toFixed(2)}`);
-  }
-  link.setAttribute("aria-label", spoken.filter(Boolean).join(", "));
-  const named = make("div", "named");
-  const title = make("strong", "", titleOf(item));
-  if (known) title.prepend(make("span", "same", "✓ "));
-  named.append(title);
-  if (item.label !== null) named.append(make("small", "", filename(item.path)));
-  link.title = item.path;
-  link.append(frame, named);
-  card.append(link);
-  if (item.score !== undefined && about.model) {
-    const why = make("button", "why", "why?");
-    why.type = "button";
-    why.setAttribute("aria-label", `Why is ${titleOf(item)} alike?`);
-    why.addEventListener("click", () => explain(item));
-    card.append(why);
-  }
-  return card;
-};
-
-const fillGrid = (items, label) => {
-  shown = items;
-  $("found").replaceChildren(...items.map((item) => cardOf(item, label)));
-  rove(0, false);
-};
-
-const links = () => [...$("found").querySelectorAll("a")];
-
-// One link of the grid is in the order of Tab; arrows go to the others.
-const rove = (place, focus = true) => {
-  links().forEach((link, index) => (link.tabIndex = index === place ? 0 : -1));
-  if (focus) links()[place]?.focus();
-};
-
-$("found").addEventListener("focusin", (event) => {
-  const place = links().indexOf(event.target);
-  if (place >= 0) rove(place, false);
-});
-
-$("found").addEventListener("keydown", (event) => {
-  const all = links();
-  const place = all.indexOf(event.target.closest("li")?.querySelector("a"));
-  if (place < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
-  const top = all[0].offsetParent === null ? 0 : all[0].getBoundingClientRect().top;
-  const columns = Math.max(1, all.filter((each) => Math.abs(each.getBoundingClientRect().top - top) < 4).length);
-  const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -place, End: all.length - 1 - place };
-  if (event.key in steps) {
-    event.preventDefault();
-    rove(Math.max(0, Math.min(all.length - 1, place + steps[event.key])));
-  } else if (event.key.toLowerCase() === "w" && shown[place]?.score !== undefined && about.model) {
-    explain(shown[place]);
-  }
-});
-
 $("more").addEventListener("click", async () => {
   try {
-    const page = await listing(listed, running.signal);
-    const first = shown.length;
-    shown = [...shown, ...page.items];
-    $("found").append(...page.items.map((item) => cardOf(item)));
-    after(page);
-    rove(first);
+    await loadMore?.(running.signal);
   } catch (error) {
     if (error.name !== "AbortError") failed(error);
   }
 });
+
+const openOriginal = () => {
+  const source = current.kind === "upload" ? uploads.get(current.id) : asked;
+  if (source) showOriginal(source, current.kind === "upload" ? source.name : titleOf(source));
+};
+$("open-original").addEventListener("click", openOriginal);
+$("query-image").addEventListener("click", openOriginal);
 
 // ---------------------------------------------------------------------------------------------- the map
 
@@ -351,6 +323,13 @@ const sayPlace = ([x, y]) => {
   return across || up ? `at the ${[up, across].filter(Boolean).join(" ")}` : "in the middle";
 };
 
+// The file of an item without a label; asked for once, when it is pointed at.
+const files = new Map();
+const nameOf = (id) => {
+  if (!files.has(id)) files.set(id, ask(`/api/items/${id}`).then((item) => filename(item.path), () => ""));
+  return files.get(id);
+};
+
 const tip = (index, x, y) => {
   const box = $("tip");
   const [image, name] = [box.querySelector("img"), box.querySelector("span")];
@@ -361,75 +340,14 @@ const tip = (index, x, y) => {
     image.onerror = () => image.removeAttribute("src");
     show(image, thumbnail(id));
     const code = mapData.labels[index];
-    name.textContent = code === null ? `item ${id}` : mapData.names[code];
+    name.textContent = code === null ? "" : mapData.names[code];
+    if (code === null) nameOf(id).then((file) => box.dataset.id === String(id) && (name.textContent = file));
   }
   box.hidden = false;
   const field = $("map").getBoundingClientRect();
   box.style.left = `${Math.max(2, Math.min(field.width - box.offsetWidth - 2, x - box.offsetWidth / 2))}px`;
   box.style.top = `${y > field.height / 2 ? y - box.offsetHeight - 12 : y + 12}px`;
 };
-
-// ---------------------------------------------------------------------------------------------- why
-
-let explained = null;
-
-const loaded = (source) =>
-  new Promise((done, fail) => {
-    const image = new Image();
-    image.onload = () => done(image);
-    image.onerror = () => fail(new Fault("the image cannot be shown"));
-    if (source instanceof Blob) image.src = URL.createObjectURL(source);
-    else show(image, source);
-  });
-
-const explain = async (item) => {
-  const file = current.kind === "upload" ? uploads.get(current.id) : null;
-  const query = current.id;
-  explained = null;
-  $("why-lead").textContent = "Looking at both …";
-  $("why-legend").hidden = true;
-  $("why-query-name").textContent = file ? file.name : $("query-title").textContent;
-  $("why-item-name").textContent = titleOf(item);
-  document.querySelector(".pair").hidden = false;
-  document.querySelector(".pair").classList.add("busy");
-  if (!$("why").open) $("why").showModal();
-  try {
-    const images = await Promise.all([loaded(file ?? picture(query)), loaded(picture(item.id))]);
-    const shape = common(images);
-    ["why-query", "why-item"].forEach((id, place) => overlay($(id), images[place], shape, null, 1, 1));
-    let body = JSON.stringify({ query, item: item.id });
-    if (file) {
-      body = new FormData();
-      body.set("image", file);
-      body.set("item", item.id);
-    }
-    const headers = file ? {} : { "Content-Type": "application/json" };
-    const told = await ask("/api/why", { method: "POST", body, headers });
-    explained = { told, images };
-    const lead = $("why-lead");
-    lead.textContent = "Their similarity is ";
-    lead.append(make("b", "", told.similarity.toFixed(3)), ". Each heat-map is that number, shared out over the places of its image: warm places speak for the other image, cold ones against it, and together they sum to it exactly.");
-    $("why-legend").hidden = false;
-    drawWhy();
-  } catch (error) {
-    document.querySelector(".pair").hidden = !(error instanceof Fault) || error.status === 0;
-    $("why-lead").textContent = error instanceof Fault ? error.message : "Something went wrong on this page.";
-  }
-  document.querySelector(".pair").classList.remove("busy");
-};
-
-const drawWhy = () => {
-  if (!explained || !$("why").open) return;
-  const { told, images } = explained;
-  const most = largest(told.query.places, told.item.places);
-  const strength = $("heat").value / 100;
-  overlay($("why-query"), images[0], common(images), told.query, most, strength);
-  overlay($("why-item"), images[1], common(images), told.item, most, strength);
-};
-
-$("heat").addEventListener("input", drawWhy);
-addEventListener("resize", drawWhy);
-$("why").addEventListener("click", (event) => event.target === $("why") && $("why").close());
 
 // ---------------------------------------------------------------------------------------------- images from outside
 
@@ -489,19 +407,12 @@ addEventListener("paste", (event) => {
 
 // ---------------------------------------------------------------------------------------------- filter and keys
 
-$("tools").addEventListener("submit", (event) => {
-  event.preventDefault();
-  go({ where: $("where").value.trim() });
-});
-$("where-clear").addEventListener("click", () => {
-  $("where").value = "";
-  go({ where: "" });
-  $("where").focus();
-});
-$("where").addEventListener("input", () => ($("where-clear").hidden = !$("where").value));
 $("k").addEventListener("change", () => go({ k: $("k").value }));
 $("rerank").addEventListener("change", () => go({ rerank: $("rerank").value }));
 $("exact").addEventListener("change", () => go({ exact: $("exact").checked }));
+$("count").addEventListener("change", () => go({ n: $("count").value }));
+$("threshold").addEventListener("input", sayThreshold);
+$("threshold").addEventListener("change", () => go({ threshold: $("threshold").value }));
 
 $("skip").addEventListener("click", (event) => {
   event.preventDefault(); // what follows # is where we are
@@ -511,10 +422,11 @@ $("skip").addEventListener("click", (event) => {
 addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, select, textarea");
   if (document.querySelector("dialog[open]") || event.altKey || event.ctrlKey || event.metaKey) return;
-  if (event.key === "/" && !typing) {
+  if (event.key === "/" && !typing && !$("filter-open").hidden) {
     event.preventDefault();
-    $("where").focus();
-    $("where").select();
+    filter.open(true, true);
+  } else if (event.key.toLowerCase() === "o" && !typing && ["item", "upload"].includes(current.kind)) {
+    openOriginal();
   } else if (event.key === "Escape" && typing) {
     event.target.blur();
   } else if (event.key === "Escape" && current.kind !== "home") {
@@ -522,46 +434,19 @@ addEventListener("keydown", (event) => {
   }
 });
 
-const sample = { text: ' == ""', number: " >= ", bool: "" };
-const insert = (name, kind) => {
-  const box = $("where");
-  const plain = /^[A-Za-z_]\w*$/.test(name) ? name : `column(${JSON.stringify(name)})`;
-  const joined = box.value.trim() ? `${box.value.trim()} and ` : "";
-  box.value = joined + plain + sample[kind];
-  box.focus();
-  const end = box.value.length - (kind === "text" ? 1 : 0);
-  box.setSelectionRange(end, end);
-  $("where-clear").hidden = false;
-};
-
-const example = (fields) => {
-  const own = Object.entries(fields).filter(([name]) => !["label", "path", "id"].includes(name));
-  const year = own.find(([, kind]) => kind === "number");
-  return `filter, such as  label == "…"${year ? ` and ${year[0]} >= …` : '  or  like(path, "*2021*")'}`;
-};
-
 const begin = async () => {
   const told = await ask("/api/about");
   $("name").textContent = told.name;
   const share = told.near?.recall == null ? "" : ` (${(100 * told.near.recall).toFixed(1)}% of the nearest)`;
   const near = told.near ? `approximate search${share}` : "exact search";
   $("facts").textContent = [`${number(told.items)} images`, told.model?.name, near].filter(Boolean).join(" · ");
-  $("where").placeholder = example(told.fields);
-  $("exact-label").hidden = !told.near || current.kind === "home";
-  $("chips").replaceChildren(
-    ...Object.entries(told.fields).map(([name, kind]) => {
-      const chip = make("button", "", name);
-      chip.type = "button";
-      chip.title = `filter by ${name}, a ${kind}`;
-      chip.addEventListener("click", () => insert(name, kind));
-      return chip;
-    }),
-  );
+  $("exact-label").hidden = !told.near;
+  setVersion(told.version);
   if (!told.model) {
     $("drop").classList.add("off");
     $("file").disabled = true;
-    $("drop").querySelector("strong").textContent = "No model, no images";
-    $("drop-hint").textContent = "this collection holds vectors alone: start from one of its pictures";
+    $("drop").querySelector("strong").textContent = "No images can be dropped here";
+    $("drop-hint").textContent = "this collection holds vectors and no model: start from one of its pictures";
   }
   return told;
 };
@@ -575,5 +460,10 @@ $("found").replaceChildren(
   }),
 );
 if (matchMedia("(max-width: 900px)").matches) $("map-card").open = false;
+if (matchMedia("(hover: none)").matches) {
+  $("drop").querySelector("strong").textContent = "Choose an image"; // a finger drops nothing
+  $("drop-hint").textContent = "to find its look-alikes";
+}
+const filter = new FilterForm((where) => go({ where }));
 addEventListener("hashchange", render);
 render();

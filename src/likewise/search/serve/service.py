@@ -27,6 +27,7 @@ from likewise.search.serve.decoders import Decoders
 from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, kind_by_content, read_upload
 from likewise.search.serve.map import Map, map_of
 from likewise.search.serve.queue import Batches
+from likewise.search.serve.sorting import Groups, Sorter, name_group
 from likewise.search.serve.why import Heat, explain
 from likewise.search.vectors import encode
 
@@ -147,6 +148,7 @@ class Service:
         self._decoders = Decoders(at_once, seconds=limits.decode_seconds, memory=limits.decode_memory)
         self._full_size = threading.BoundedSemaphore(at_once)  # an image in full size may take 150 MB
         self._pool = ThreadPoolExecutor(cores(), thread_name_prefix="likewise-read")
+        self.sorter = Sorter(index, limits)
         self._map: tuple[str, Map] | None = None
         self._mapping = threading.Lock()
         self._listed: dict[tuple[str, str | None], Ids] = {}
@@ -193,6 +195,11 @@ class Service:
     async def run_in_thread(self, call: Callable[[], Result]) -> Result:
         """Something that takes a moment, in another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    async def run_slowly(self, call: Callable[[], Result]) -> Result:
+        """Something that takes seconds: one after the other, and refused where too many wait."""
+        found: Result = await self._slow.do(call)
+        return found
 
     def _embed_together(self, images: Sequence[NDArray[np.uint8]]) -> list[Floats | Exception]:
         return list(self.index.encoder().embed_shrunk(images))
@@ -277,6 +284,20 @@ class Service:
             self._listed[key] = ids
         return ids
 
+    def groups(self, find: Callable[[], Groups], offset: int, limit: int, each: int) -> dict[str, Any]:
+        """Some of the groups that were found: of each its size, the label of most items, and the first items."""
+        for name, value in (("limit", limit), ("each", each)):
+            if value > self.limits.page:
+                raise Refused(422, f"{name} must be at most {self.limits.page}, but it is {value:,}")
+        try:
+            with self.index.still() as now:
+                found = find()
+                members = [now.items(ids) for ids in found[offset : offset + limit]]
+        except MISTAKES as mistake:
+            raise _refusal(mistake) from mistake
+        some = [(len(items), name_group(items), items[:each]) for items in members]
+        return {"groups": some, "total": len(found), "members": sum(map(len, found)), "offset": offset}
+
     def thumbnail(self, number: int) -> tuple[bytes, str]:
         """The WebP file of an item's thumbnail, and the version of the index that it is from."""
         with self.index.still() as now:
@@ -346,8 +367,7 @@ class Service:
             except (ValueError, TypeError) as unfit:
                 raise Refused(409, f"this model cannot be explained: {_sentence(unfit)}") from unfit
 
-        found: tuple[Heat, Heat] = await self._slow.do(work)
-        return found
+        return await self.run_slowly(work)
 
 
 def calibration_of(index: Index) -> Calibration | None:

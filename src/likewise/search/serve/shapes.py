@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 LARGEST = 2**63 - 1
+MOST_CLUSTERS = 200
 Number = Annotated[int, Field(ge=0, le=LARGEST, description="an item's number")]
 Vector = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1, max_length=65536)]
 Where = Annotated[
@@ -98,6 +99,46 @@ class Listing(BaseModel):
 
     items: list[ItemShape]
     total: int
+    offset: int
+
+
+class ValueShape(BaseModel):
+    """A value of a column, and how many items have it."""
+
+    value: str
+    items: int
+
+
+class ColumnShape(BaseModel):
+    """What a column holds that a filter may name."""
+
+    name: str
+    kind: Literal["text", "number", "bool"]
+    values: Annotated[list[ValueShape], Field(description="of a text; empty where there are too many to choose from")]
+    low: float | None
+    high: float | None
+
+
+class Columns(BaseModel):
+    """The columns that hold something."""
+
+    columns: list[ColumnShape]
+
+
+class Group(BaseModel):
+    """Items that belong together; the first of them."""
+
+    size: int
+    label: Annotated[str | None, Field(description="of more than half of its items")]
+    items: list[ItemShape]
+
+
+class Groups(BaseModel):
+    """Some groups, the largest first, and how many there are."""
+
+    groups: list[Group]
+    total: Annotated[int, Field(description="groups in all")]
+    members: Annotated[int, Field(description="items in all groups")]
     offset: int
 
 

@@ -1,0 +1,65 @@
+// Why two pictures are alike: their heat-maps, in a dialog.
+import { ask, Fault, show } from "./ask.js";
+import { common, largest, overlay } from "./draw.js";
+import { make, picture, titleOf } from "./grid.js";
+
+const $ = (id) => document.getElementById(id);
+
+let explained = null;
+
+const loaded = (source) =>
+  new Promise((done, fail) => {
+    const image = new Image();
+    image.onload = () => done(image);
+    image.onerror = () => fail(new Fault("the image cannot be shown"));
+    if (source instanceof Blob) image.src = URL.createObjectURL(source);
+    else show(image, source);
+  });
+
+// The query is a file that was dropped on the page, or the number of an item.
+export const explain = async (file, query, item) => {
+  explained = null;
+  $("why-lead").textContent = "Looking at both …";
+  $("why-legend").hidden = true;
+  $("why-query-name").textContent = file ? file.name : $("query-title").textContent;
+  $("why-item-name").textContent = titleOf(item);
+  document.querySelector(".pair").hidden = false;
+  document.querySelector(".pair").classList.add("busy");
+  if (!$("why").open) $("why").showModal();
+  try {
+    const images = await Promise.all([loaded(file ?? picture(query)), loaded(picture(item.id))]);
+    const shape = common(images);
+    ["why-query", "why-item"].forEach((id, place) => overlay($(id), images[place], shape, null, 1, 1));
+    let body = JSON.stringify({ query, item: item.id });
+    if (file) {
+      body = new FormData();
+      body.set("image", file);
+      body.set("item", item.id);
+    }
+    const headers = file ? {} : { "Content-Type": "application/json" };
+    const told = await ask("/api/why", { method: "POST", body, headers });
+    explained = { told, images };
+    const lead = $("why-lead");
+    lead.textContent = "Their similarity is ";
+    lead.append(make("b", "", told.similarity.toFixed(3)), ". Each heat-map is that number, shared out over the places of its image: warm places speak for the other image, cold ones against it, and together they sum to it exactly.");
+    $("why-legend").hidden = false;
+    drawWhy();
+  } catch (error) {
+    document.querySelector(".pair").hidden = !(error instanceof Fault) || error.status === 0;
+    $("why-lead").textContent = error instanceof Fault ? error.message : "Something went wrong on this page.";
+  }
+  document.querySelector(".pair").classList.remove("busy");
+};
+
+const drawWhy = () => {
+  if (!explained || !$("why").open) return;
+  const { told, images } = explained;
+  const most = largest(told.query.places, told.item.places);
+  const strength = $("heat").value / 100;
+  overlay($("why-query"), images[0], common(images), told.query, most, strength);
+  overlay($("why-item"), images[1], common(images), told.item, most, strength);
+};
+
+$("heat").addEventListener("input", drawWhy);
+addEventListener("resize", drawWhy);
+$("why").addEventListener("click", (event) => event.target === $("why") && $("why").close());
