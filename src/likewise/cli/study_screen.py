@@ -133,8 +133,8 @@ def print_search(report: StudyReport) -> int:
     if behind:
         total = len(report.results)
         print(paragraph(f"note: {behind} of {total} trainings have no epoch that is better than their start"))
-    print("\nseveral seeds measure it on the test set:")
-    suggest("repeat", "--config", str(report.folder / "best.yaml"))
+    command = shlex.join(["likewise", "repeat", "--config", str(report.folder / "best.yaml")])
+    print(f"\nnext, with several seeds and on the test set: {command}")
     return 0
 
 
