@@ -131,7 +131,7 @@ def test_images_at_several_scales():
     assert CUB128.at_scales([1.0, 2.0]).train.scales == (1.0, 2.0)
     assert CUB128.at_scales([1.0, 2.0]).test == CUB128.test
     for bad in (0.0, 1e-3, 1e9, float("nan")):  # a crop of no pixels, or of thousands of times the image
-        with pytest.raises(ValueError, match="scales must be numbers from 0.1 to 10, but they are"):
+        with pytest.raises(ValueError, match=r"scales must be numbers from 0.1 to 10, but they are"):
             CUB128.at_scales([1.0, bad])
 
 
