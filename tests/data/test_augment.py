@@ -130,6 +130,9 @@ def test_images_at_several_scales():
         torch.testing.assert_close(on_a_device(augment, images, draw), on_host, rtol=0.0, atol=2e-2)
     assert CUB128.at_scales([1.0, 2.0]).train.scales == (1.0, 2.0)
     assert CUB128.at_scales([1.0, 2.0]).test == CUB128.test
+    for bad in (0.0, 1e-3, 1e9, float("nan")):  # a crop of no pixels, or of thousands of times the image
+        with pytest.raises(ValueError, match=r"scales must be numbers from 0.1 to 10, but they are"):
+            CUB128.at_scales([1.0, bad])
 
 
 def test_flips_have_their_probability():

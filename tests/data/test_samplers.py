@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
@@ -399,6 +400,10 @@ def test_a_cluster_and_its_impostors():
     sampler.set_epoch(0)
     assert list(again) == list(sampler)[7:]
     assert torch.equal(again.targets, targets)
+    for rank in (0, 1):  # all images of a class in one place: fewer clusters than half a batch
+        few = MagnetSampler(labels, per_class=8, clusters=20, per_cluster=1, alpha=1e300, rank=rank, world_size=2)
+        few.update(torch.nn.functional.one_hot(labels, 6).float())
+        assert {len(batch) for batch in few} == {10}
 
 
 def test_mining_in_the_middle_of_an_epoch():
@@ -528,6 +533,7 @@ def refused(**change: object) -> None:
             "classes must be a multiple of anchors, 3, but it is 8",
         ),
         (lambda: next(iter(HardBatchSampler(LABELS, classes=8))), r"update\(embeddings\) must be called before"),
+        (lambda: MagnetSampler([0, 1], clusters=2, alpha=math.nan), "alpha must be a finite number, but it is nan"),
         (lambda: MagnetSampler([0, 0, 1], clusters=4), "clusters must be at most 2, those of other classes than the"),
         (lambda: hard_batches().update(EMBEDDINGS[1:]), "one row for each of the 120 labels, but it has 119"),
         (lambda: hard_batches().update(LABELS), "embeddings must be a float tensor .* torch.int64 of shape"),

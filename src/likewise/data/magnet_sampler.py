@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import cycle, islice
 
 import numpy as np
 import torch
@@ -12,7 +14,7 @@ from likewise.data.hard_samplers import MiningSampler, nearest_rows
 from likewise.data.random_source import Array, Decks, RandomSource, whole_number
 from likewise.data.samplers import Labels, divisible
 
-_WEIGHTS = 1_000_000  # a weight is a whole number of millionths: numbers are drawn from whole ones
+_WEIGHTS = 1_000_000  # a weight is in millionths of the largest one: numbers are drawn from whole ones
 
 
 class MagnetSampler(MiningSampler):
@@ -62,6 +64,8 @@ class MagnetSampler(MiningSampler):
     ):
         self.per_class, self.clusters = whole_number("per_class", per_class, 1), whole_number("clusters", clusters, 2)
         self.per_cluster, self.alpha = whole_number("per_cluster", per_cluster, 1), float(alpha)
+        if not math.isfinite(self.alpha):
+            raise ValueError(f"alpha must be a finite number, but it is {alpha!r}")
         super().__init__(
             labels,
             batch_size=clusters * per_cluster,
@@ -96,9 +100,9 @@ class MagnetSampler(MiningSampler):
         means = sums / torch.bincount(clusters, minlength=len(owners)).clamp_min(1)[:, None]
         losses = _magnet_losses(units, means, clusters, owners, self.alpha)
         totals = losses.new_zeros(len(owners)).index_add_(0, clusters, losses)
-        weights = (_WEIGHTS * totals / torch.bincount(clusters, minlength=len(owners)).clamp_min(1)).round().long()
-        if not bool(weights.any()):
-            weights = torch.ones_like(weights)
+        costs = totals / torch.bincount(clusters, minlength=len(owners)).clamp_min(1)
+        largest = costs.max()
+        weights = (_WEIGHTS * costs / largest).round().long() if largest > 0.0 else torch.ones_like(costs).long()
         near = nearest_rows(means, owners, self.clusters - 1, squared=True)
         of_cluster = np.concatenate([weights.cpu().numpy()[:, None], near], axis=1)
         numbers = clusters.cpu().numpy()
@@ -127,8 +131,8 @@ class MagnetSampler(MiningSampler):
             drawn = int(np.searchsorted(ends, source.below(int(ends[-1]), 1)[0], side="right"))
             chosen = [drawn, *(cluster for cluster in near[drawn].tolist() if cluster >= 0)]
             # k-means may leave fewer clusters than asked for: then the first ones come again
-            chosen += chosen[: self.clusters - len(chosen)]
-            yield [index for cluster in chosen for index in images.deal(cluster, self.per_cluster)]
+            filled = islice(cycle(chosen), self.clusters)
+            yield [index for cluster in filled for index in images.deal(cluster, self.per_cluster)]
 
 
 def _magnet_losses(units: Tensor, means: Tensor, clusters: Tensor, owners: Tensor, alpha: float) -> Tensor:
@@ -139,5 +143,5 @@ def _magnet_losses(units: Tensor, means: Tensor, clusters: Tensor, owners: Tenso
     for rows in torch.split(torch.arange(len(units), device=units.device), max(1, (1 << 24) // len(means))):
         logits = -steepness * torch.cdist(units[rows], means).square()
         logits = logits.masked_fill(owners[clusters[rows], None] == owners, -torch.inf)
-        losses.append(torch.relu(alpha + steepness * near[rows] + logits.logsumexp(dim=1)))
+        losses.append(torch.relu(alpha + (steepness * near[rows] + logits.logsumexp(dim=1)).double()))
     return torch.cat(losses)

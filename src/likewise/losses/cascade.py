@@ -42,6 +42,9 @@ class Cascade(nn.Module):
         if not isinstance(loss, PairLoss):
             raise TypeError(f"loss must be a pair loss, but it is a {type(loss).__name__}")
         self.loss = check_any_dimension(loss)
+        for name, values in (("dims", dims), ("shares", shares)):
+            if not isinstance(values, Iterable):
+                raise TypeError(f"{name} must be several numbers, but it is a {type(values).__name__}")
         self.dims = tuple(whole_number("each of dims", dim, 1) for dim in dims)
         self.shares = tuple(finite_number("each of shares", share) for share in shares)
         if not self.dims or len(self.shares) != len(self.dims) - 1:

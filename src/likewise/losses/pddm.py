@@ -116,7 +116,7 @@ class PDDMLoss(PairLoss):
             )
         with torch.no_grad():
             found = rows.map(lambda chunk: self._find_hardest(chunk, left[chunk.rows], right))
-        lowest, positive, negative, exists = (batch.gather(each) for each in found)
+        lowest, positive, negative, has_negative = (batch.gather(each) for each in found)
         i = lowest.argmin().reshape(
             1
         )  # indices are tensors of one entry, so that the host does not wait for the device
@@ -128,12 +128,15 @@ class PDDMLoss(PairLoss):
         value = value + self.weight * torch.relu(self.beta + distances[0] - distances[1:])  # (2,): of i and of j
         first = 0 if batch.local_rows is None else batch.local_rows.offset
         index = torch.arange(first, first + len(left), device=left.device)
-        header = (index[:, None] == torch.cat([i, j])) & exists[i]  # (m, 2)
+        # of pairs of labels j has the negatives of i; of other relations it may have none
+        header = (
+            (index[:, None] == torch.cat([i, j])) & (lowest[i] < torch.inf) & has_negative[torch.cat([i, j])]
+        )  # (m, 2)
         counted = torch.where(header, value, 0.0)
         return [TermValues(counted.sum(dim=1), header.sum(dim=1), (counted != 0).sum(dim=1))]
 
     def _find_hardest(self, chunk: RowChunk, left: Tensor, right: Tensor) -> tuple[Tensor, ...]:
-        """The lowest score of each anchor's positives, which one has it, its highest-scoring negative, and if it has both."""
+        """The lowest score of each anchor's positives, which one has it, its highest-scoring negative, and if it has one."""
         positive, negative = chunk.masks()
         number, (n, dim) = max(1, ENTRIES_AT_ONCE // max(right.numel(), 1)), right.shape
         scores = torch.cat(
@@ -144,6 +147,6 @@ class PDDMLoss(PairLoss):
                 for some in torch.split(left, number)
             ]
         )
-        exists = positive.any(dim=1) & negative.any(dim=1)
-        lowest, farthest = scores.masked_fill(~positive | ~exists[:, None], torch.inf).min(dim=1)
-        return lowest, farthest, scores.masked_fill(~negative, -torch.inf).argmax(dim=1), exists
+        has_negative = negative.any(dim=1)
+        lowest, farthest = scores.masked_fill(~positive | ~has_negative[:, None], torch.inf).min(dim=1)
+        return lowest, farthest, scores.masked_fill(~negative, -torch.inf).argmax(dim=1), has_negative

@@ -25,9 +25,14 @@ def loop_over(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None
         ... def test_is_positive(number):
         ...     assert number > 0
         >>> test_is_positive()
+        >>> loop_over("number", [])
+        Traceback (most recent call last):
+        ValueError: values of number must be at least one, or the test could not fail, but there are none
     """
     arguments = [name.strip() for name in names.split(",")]
     rows = [value if len(arguments) > 1 else (value,) for value in values]
+    if not rows:
+        raise ValueError(f"values of {names} must be at least one, or the test could not fail, but there are none")
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)

@@ -6,10 +6,12 @@ other, the names, shapes and dtypes of tensors.  Nothing is unpacked to the disk
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import tarfile
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,7 +22,7 @@ DTYPES = {"float32": torch.float32, "int32": torch.int32}
 """Dtypes of tensors; quantized ones are refused."""
 
 LIMIT = 2**31
-"""Bytes of one file in a tarball."""
+"""Bytes of a tarball that is not compressed, and of the files of a group of weights together."""
 
 
 def read_layers_model(path: str | Path) -> dict[str, Tensor]:
@@ -38,6 +40,7 @@ def read_layers_model(path: str | Path) -> dict[str, Tensor]:
         FileNotFoundError: ...
     """
     try:
+        _check_bytes(path)
         with tarfile.open(path, "r:gz") as archive:
             files = {each.name: each for each in archive if each.isfile()}
             models = [name for name in files if PurePosixPath(name).name == "model.json"]
@@ -51,10 +54,14 @@ def read_layers_model(path: str | Path) -> dict[str, Tensor]:
                 missing = [name for name in names if name not in files]
                 if missing:
                     raise ValueError(f"{path} must have all files of its model, but {missing[0]} is missing")
+                _check_size(path, sum(files[name].size for name in names))
                 content = bytearray().join(_read(archive, files[name]) for name in names)
-                tensors |= _split(path, content, group["weights"])
+                for name, tensor in _split(path, content, group["weights"]):
+                    if name in tensors:
+                        raise ValueError(f"{path} must have each tensor once, but {name!r} comes again")
+                    tensors[name] = tensor
             return tensors
-    except (tarfile.TarError, EOFError, OSError) as damaged:
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as damaged:
         if isinstance(damaged, FileNotFoundError):
             raise
         raise ValueError(
@@ -78,9 +85,22 @@ def read_license(path: str | Path) -> str:
     return ""
 
 
+def _check_bytes(path: str | Path) -> None:
+    """Read a tarball to its end, where its checksum is compared: members are found and read without coming there."""
+    total = 0
+    with gzip.open(path) as stream:
+        while chunk := stream.read(1 << 20):
+            total += len(chunk)
+            _check_size(path, total)
+
+
+def _check_size(path: str | Path, size: int) -> None:
+    if size > LIMIT:
+        raise ValueError(f"{path} must have at most {LIMIT:,} bytes that are not compressed, but it has more")
+
+
 def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    if member.size > LIMIT:
-        raise ValueError(f"{member.name} must have at most {LIMIT:,} bytes, but it has {member.size:,}")
+    _check_size(member.name, member.size)  # a sparse file may be longer than the tarball
     opened = archive.extractfile(member)
     assert opened is not None  # it is a plain file
     return opened.read()
@@ -90,26 +110,35 @@ def _manifest(path: str | Path, content: bytes) -> list[dict[str, Any]]:
     """The groups of a model's manifest; each has paths, and weights with name, shape and dtype."""
     try:
         groups = json.loads(content)["weightsManifest"]
-        for group in groups:
-            for each in group["weights"]:
-                if each["dtype"] not in DTYPES or "quantization" in each:
-                    raise ValueError(
-                        f"{path} must have weights in {' or '.join(DTYPES)}, but {each['name']!r} has others"
-                    )
-                if not all(isinstance(side, int) and side >= 0 for side in each["shape"]):
-                    raise TypeError("a shape has whole numbers")
-            if not all(isinstance(name, str) for name in group["paths"]):
-                raise TypeError("paths are texts")
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as wrong:
-        raise ValueError(
-            f"the model.json of {path} must have a weightsManifest, but it has none that can be read"
-        ) from wrong
+        is_readable = all(
+            all(isinstance(name, str) for name in group["paths"]) and all(map(_is_tensor, group["weights"]))
+            for group in groups
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as wrong:
+        raise _unreadable(path) from wrong
+    if not is_readable:
+        raise _unreadable(path)
+    for each in (each for group in groups for each in group["weights"]):
+        if each["dtype"] not in DTYPES or "quantization" in each:
+            raise ValueError(f"{path} must have weights in {' or '.join(DTYPES)}, but {each['name']!r} has others")
     return list(groups)
 
 
-def _split(path: str | Path, content: bytearray, weights: Iterable[Mapping[str, Any]]) -> dict[str, Tensor]:
+def _is_tensor(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of a manifest has a name, a dtype, and a shape that a tensor can have."""
+    shape = entry["shape"]
+    is_shape = isinstance(shape, list) and all(type(side) is int and side >= 0 for side in shape)
+    is_named = isinstance(entry["name"], str) and isinstance(entry["dtype"], str)
+    return is_named and is_shape and math.prod(max(side, 1) for side in shape) <= LIMIT
+
+
+def _unreadable(path: str | Path) -> ValueError:
+    return ValueError(f"the model.json of {path} must have a weightsManifest, but it has none that can be read")
+
+
+def _split(path: str | Path, content: bytearray, weights: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Tensor]]:
     """Cut the bytes of a group into its tensors."""
-    found, start = {}, 0
+    start = 0
     for each in weights:
         count, dtype = math.prod(each["shape"]), DTYPES[each["dtype"]]
         end = start + 4 * count
@@ -118,8 +147,7 @@ def _split(path: str | Path, content: bytearray, weights: Iterable[Mapping[str, 
         values = (
             torch.frombuffer(content, dtype=dtype, count=count, offset=start) if count else torch.zeros(0, dtype=dtype)
         )
-        found[str(each["name"])] = values.reshape(each["shape"]).clone()
+        yield each["name"], values.reshape(each["shape"]).clone()
         start = end
     if start != len(content):
         raise ValueError(f"{path} must have files as long as its model says, but {len(content) - start} bytes are left")
-    return found
