@@ -171,9 +171,8 @@ def _frame(axis: Any, rolled: Trajectory, step: int, name: str) -> None:
     axis.scatter(*(points @ eye).T, color=colors, s=22, alpha=[1.0 if each >= 0.0 else 0.25 for each in depth.tolist()])
     if rolled.proxies is not None:
         proxies = rolled.proxies[step].double()
-        classes = int(rolled.labels.max()) + 1
-        each = max(len(proxies) // classes, 1)
-        colors = [CLASSES[place // each % len(CLASSES)] for place in range(len(proxies))]
+        owners = torch.arange(len(proxies)) if rolled.proxy_labels is None else rolled.proxy_labels
+        colors = [CLASSES[int(label) % len(CLASSES)] for label in owners]
         axis.scatter(*(proxies @ eye).T, c=colors, marker="x", s=50, linewidths=1.8)
     axis.set_title(f"{name}\nstep {step}, loss {float(rolled.values[step]):.3f}".strip(), fontsize=8)
     axis.set_xlim(-1.15, 1.15)

@@ -134,7 +134,9 @@ class Kernelized(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
                 f"kernel must be positive semi-definite, but its matrix has the eigenvalue {values[0]:.3g}"
             )
         roots = inverse_root(matrix + 1e-14 * max(values[-1], 0.0) * np.eye(len(matrix)))[::-1]
-        number = len(roots) if self.n_components is None else check_whole("n_components", self.n_components, or_none=True)
+        number = (
+            len(roots) if self.n_components is None else check_whole("n_components", self.n_components, or_none=True)
+        )
         self.roots_ = roots[:number]
 
     def _values(self, points: Array) -> Array:
