@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "formula": {"_compat", "distributed", "torch"},
     "engines": {"_compat", "distributed", "formula", "torch"},
     "miners": {"_compat", "formula", "engines", "torch"},
-    "losses": {"_compat", "distributed", "formula", "engines", "miners", "torch"},
+    "losses": {"_compat", "distributed", "formula", "engines", "miners", "text", "torch"},
     "functional": {"_compat", "formula", "losses", "miners", "torch"},
     "metrics": {"distributed", "formula", "progress", "torch", "numpy"},
     "linear": {"formula", "engines", "losses", "torch", "numpy", "scipy", "sklearn"},
@@ -57,13 +57,14 @@ MAY_IMPORT = {
         "files",
         "sanitize",
         "schema",
+        "text",
         "torch",
         "numpy",
         "accelerate",
         "safetensors",
         "yaml",
     },
-    "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy"},
+    "analysis": {"distributed", "files", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy"},
     "report": {
         "files",
         "formula",
@@ -89,7 +90,7 @@ MAY_IMPORT = {
     },
     "app": {
         *("formula", "losses", "metrics", "data", "trunks", "train", "analysis", "report", "protocols", "schema"),
-        *("files", "progress", "sanitize"),
+        *("files", "progress", "sanitize", "text"),
         *("search", "torch", "numpy", "accelerate", "docstring_parser", "filelock", "jsonargparse", "pyarrow", "yaml"),
     },
     "cli": {

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever a process dies, and locks that end with their process."""
+"""Atomic and durable writes of files, and locks that the system releases when their process ends."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SYSTEM_ERROR = re.compile(r"I/O error: .*\(os error (\d+)\)")
 
 @contextmanager
 def name_file(path: Path, part: Path | None = None) -> Iterator[None]:
-    """Give an error of the file system the name of the file, which a write to a full disk does not have.
+    """Add the name of the file to an error of the file system; a write to a full disk does not report it.
 
     Args:
-        path: the file that the error is to name.
-        part: a temporary file that stands for it.
+        path: the file that the error names.
+        part: the temporary file that is written in its place.
 
     Examples:
         >>> with name_file(Path("a.txt")):
@@ -57,10 +57,10 @@ def refuse_link(path: Path) -> Path:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Write a file atomically: a temporary file next to it is synced to the disk, then renamed.
+    """Write a file atomically: a temporary file next to it is synced to the disk, then renamed; the name is synced too.
 
     Args:
-        path: where the file is to be; an older one stays until the new one is whole.
+        path: the file; an older one stays until the new one is complete.
 
     Examples:
         >>> import tempfile
@@ -80,8 +80,28 @@ def atomic_write(path: Path) -> Iterator[Path]:
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             part.replace(path)
+            sync_folder(path.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk: a rename is not, when only the file is synced.
+
+    Examples:
+        >>> sync_folder(Path("."))
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows does not open folders, and renames there are durable by themselves
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:  # some network file systems do not sync folders
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -104,7 +124,7 @@ def hold_lock(file: Path, refusal: Exception, *, wait: float = 0.0) -> Iterator[
 
     Args:
         file: the file of the lock.
-        refusal: what is raised if another process holds it.
+        refusal: the error to raise if another process holds it.
         wait: seconds to wait for it.
 
     Examples:

@@ -51,7 +51,7 @@ class Advance:
     """
 
     def __call__(self, amount: int) -> None:
-        """Count so much more."""
+        """Count more of what is done."""
 
     def describe(self, text: str) -> None:
         """Set the text next to the bar, or at the end of a line."""
@@ -104,7 +104,7 @@ def progress(
         unit: what is counted; ``"B"`` counts bytes in units of a thousand.
         done: how much was done before.
         show: ``False`` in processes that repeat what another one reports.
-        delay: seconds before the bar is shown, so that what is quick leaves no trace.
+        delay: seconds before the bar is shown, so that a quick task shows none.
 
     Examples:
         >>> with progress("counting", 3, "sheep") as advance:

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet computes."""
+"""The first characters of a text that a spreadsheet computes."""
 
 SECRET = ("--token", "--password")
 """Options whose values are not written anywhere."""
 
 LARGEST = 100_000
-"""Values of a YAML file."""
+"""The largest number of values of a YAML file."""
 
 
 def escape_formula(cell: Any) -> Any:
-    """A cell of a CSV file that no spreadsheet computes: texts that begin like a formula get an apostrophe.
+    """Escape a cell of a CSV file, so that a spreadsheet does not compute it: a formula gets an apostrophe.
 
     Examples:
         >>> escape_formula("=1+1"), escape_formula(-1.5), escape_formula("a.jpg"), escape_formula("-1.5")
@@ -89,7 +89,7 @@ def hide_passwords(text: str) -> str:
 
 
 def read_yaml(text: str) -> Any:
-    """The value that a YAML text holds, whose aliases must not repeat without measure.
+    """Read the value of a YAML text, whose aliases must not expand to too many values.
 
     Raises:
         yaml.YAMLError: it is not YAML, nests too deeply, contains itself, or expands to more than 100,000 values.
@@ -115,7 +115,7 @@ def read_yaml(text: str) -> Any:
 
 
 def _count_values(tree: Any, counts: dict[int, int]) -> int:
-    """The number of values in a tree; one that is named several times counts as often, and is visited once."""
+    """The number of values in a tree; a subtree with several aliases is visited once and counted for each."""
     if not isinstance(tree, dict | list):
         return 1
     if id(tree) not in counts:

@@ -1,17 +1,18 @@
-"""Texts that terminals and pages share: aligned columns, how often, when, and the name of a metric."""
+"""Texts that several packages share: aligned columns, counts, times, names of metrics, and the name that was meant."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 
 def align(rows: Iterable[Sequence[str]], *, left: int | None = None) -> list[str]:
-    """Rows as lines of one width each column.
+    """Format rows as lines whose columns are aligned.
 
     Args:
-        rows: cells, equally many in each row.
-        left: how many columns are aligned to the left; the others are aligned to the right (default: all).
+        rows: cells, the same number in each row.
+        left: the number of columns that are aligned to the left, the others to the right; by default all.
 
     Examples:
         >>> align([("", "R@1"), ("circle", "9.5")], left=1)
@@ -30,7 +31,7 @@ def align(rows: Iterable[Sequence[str]], *, left: int | None = None) -> list[str
 
 
 def times(count: int) -> str:
-    """How often, in words.
+    """A number of repetitions in words.
 
     Examples:
         >>> times(2), times(3)
@@ -40,7 +41,7 @@ def times(count: int) -> str:
 
 
 def metric_in_words(metric: str) -> str:
-    """A column of a table of results as its metric is called in a sentence.
+    """The name of a metric in a sentence, from its column in a table of results.
 
     Examples:
         >>> metric_in_words("test MAP@R"), metric_in_words("val R@1")
@@ -51,7 +52,7 @@ def metric_in_words(metric: str) -> str:
 
 
 def moment(time: object) -> str:
-    """A time that a record holds, to the minute, in its own zone; what is no time stays as it is.
+    """Format the time of a record to the minute, in its time zone; a value that is not a time is returned as text.
 
     Examples:
         >>> moment("2026-03-01T14:05:09+01:00"), moment("yesterday")
@@ -65,3 +66,24 @@ def moment(time: object) -> str:
     return f"{read:%Y-%m-%d %H:%M}" + (
         f" {zone[:3]}:{zone[3:]}" if zone and zone != "+0000" else " UTC" if zone else ""
     )
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The one of several names that a misspelled one most likely means; ``None`` if none is near.
+
+    Examples:
+        >>> nearest_name("MultiSimilartyLoss", ["MultiSimilarityLoss", "CircleLoss"])
+        'MultiSimilarityLoss'
+        >>> nearest_name("multisim", ["MultiSimilarityLoss", "CircleLoss"])
+        'MultiSimilarityLoss'
+        >>> nearest_name("photos", ["MultiSimilarityLoss"]) is None
+        True
+    """
+    names, wanted = list(names), name.lower()
+    close = difflib.get_close_matches(name, names, 1, cutoff=0.7)
+    if not close:
+        lower = {each.lower(): each for each in names}
+        close = [lower[each] for each in difflib.get_close_matches(wanted, lower, 1, cutoff=0.6)]
+    if not close:  # a beginning says more than the letters that are missing: multisim, gem
+        close = sorted((each for each in names if len(wanted) > 2 and wanted in each.lower()), key=len)
+    return close[0] if close else None

@@ -122,6 +122,8 @@ def test_a_step_is_gradient_descent():
     rolled = roll(loss, x, y, steps=1, rate=0.01)
     assert torch.allclose(rolled.positions[1], moved / moved.norm(dim=1, keepdim=True))
     assert torch.allclose(rolled.proxies[1], proxies / proxies.norm(dim=1, keepdim=True))
+    few = roll(ProxyAnchorLoss(8, 2).double(), x, y, steps=0)  # more classes than the batch has
+    assert few.proxy_labels.tolist() == list(range(8))
 
 
 def test_looking_at_forces_fills_no_memory():

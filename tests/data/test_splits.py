@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +161,21 @@ def test_a_save_that_dies_leaves_the_old_file(tmp_path: Path, monkeypatch: pytes
         half_split(20).save(path)
     assert Split.load(path) == old
     assert [each.name for each in tmp_path.iterdir()] == ["split.json"]
+
+
+def test_a_save_syncs_the_file_and_then_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What a power failure needs: without a sync of the folder, the rename may be lost after the answer."""
+    synced, real = [], os.fsync
+
+    def sync(handle: int) -> None:
+        real(handle)
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    half_split(10).save(tmp_path / "split.json")
+    assert len(synced) == 2
+    assert synced[0].endswith(".part")
+    assert synced[1] == str(tmp_path)
 
 
 def test_applied_to_a_data_set():

@@ -148,6 +148,7 @@ def test_batches_have_four_of_a_class():
         ({"batch_size": 3}, "batch_size must be a whole number ≥ 8"),
         ({"batch_size": 8, "psd": "projection"}, "psd must be 'factor'"),
         ({"lr": 0.0}, "lr must be a number > 0"),
+        ({"loss": ProxyAnchorLoss(3, 3), "psd": "projection"}, "psd must be 'factor' for a loss with parameters"),
     ],
     ids=repr,
 )

@@ -65,6 +65,8 @@ def test_bad_kernels():
         Kernelized(RCA(), kernel=lambda a, b: -float(a @ b)).fit(X, y)
     with pytest.raises(ValueError, match="n_landmarks must be a whole number"):
         Kernelized(RCA(), n_landmarks=0).fit(X, y)
+    with pytest.raises(ValueError, match="n_components must be a whole number ≥ 1 or None, but it is -1"):
+        Kernelized(RCA(), n_components=-1).fit(X, y)
     with pytest.raises(ValueError, match="must not have a preprocessor"):
         Kernelized(ITML(preprocessor=X)).fit(X, y)
     with pytest.raises(ValueError, match="X must have 2 features"):

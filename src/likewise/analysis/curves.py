@@ -17,7 +17,7 @@ from torch import Tensor
 from likewise.analysis.stage import NEGATIVES, POSITIVES, Stage, Typical, real_stage, show, typical_stage
 from likewise.analysis.weights import Loss
 from likewise.formula import Hyper, hyperparameters, whole_number
-from likewise.losses import PairLoss, ProxyLoss
+from likewise.losses import Between, PairLoss, ProxyLoss
 
 GRID = (torch.arange(200, dtype=torch.float64) + 0.5) / 100.0 - 1.0
 """Cosines from −1 to 1, without round numbers, so that thresholds are between two of them."""
@@ -268,7 +268,7 @@ def _curve(loss: Loss, stage: Stage, grid: Tensor, rows: int, name: str) -> Curv
     if not len(anchors):
         raise ValueError(f"{name} has no anchor with a positive and a negative pair in this batch")
     chosen = anchors[torch.linspace(0, len(anchors) - 1, min(rows, len(anchors))).long()]
-    both_ways = start.between == "samples against samples" and not getattr(loss, "takes_references", True)
+    both_ways = start.between == Between.SAMPLES_SAMPLES.value and not getattr(loss, "takes_references", True)
     swept = []
     for mask in (start.positive, start.negative):
         lines = []

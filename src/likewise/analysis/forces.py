@@ -96,6 +96,7 @@ class Trajectory:
         proxies: the positions of the proxies, ``(steps + 1, p, d)``; ``None`` for a loss without proxies.
         values: the loss at each step, ``(steps + 1,)``.
         labels: the points' labels, ``(m,)``.
+        proxy_labels: the proxies' labels, ``(p,)``.
 
     Examples:
         >>> from likewise.losses import ContrastiveLoss
@@ -109,6 +110,7 @@ class Trajectory:
     proxies: Tensor | None
     values: Tensor
     labels: Tensor
+    proxy_labels: Tensor | None = None
 
 
 def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate: float = 0.05) -> Trajectory:
@@ -133,7 +135,10 @@ def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate:
     points = unit(embeddings_of("embeddings", embeddings).detach())
     loss = copy.deepcopy(loss).to(points.dtype) if isinstance(loss, nn.Module) else loss
     learned = list(loss.parameters()) if isinstance(loss, nn.Module) else []
-    places, values, of_proxies = [points], [], [_proxies(loss)]
+    owners = [
+        module for module in (loss.modules() if isinstance(loss, nn.Module) else ()) if isinstance(module, ProxyLoss)
+    ]
+    places, values, of_proxies = [points], [], [_stack_proxies(owners)]
     for _ in range(steps):
         value, gradient, derivatives = _descent(loss, points, labels, learned)
         values.append(value)
@@ -142,10 +147,12 @@ def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate:
             for parameter, step in zip(learned, derivatives, strict=True):
                 parameter.sub_(rate * step)
         places.append(points)
-        of_proxies.append(_proxies(loss))
+        of_proxies.append(_stack_proxies(owners))
     values.append(_descent(loss, points, labels, learned)[0])
-    proxies = [each for each in of_proxies if each is not None]
-    return Trajectory(torch.stack(places), torch.stack(proxies) if proxies else None, torch.stack(values), labels)
+    if not owners:
+        return Trajectory(torch.stack(places), None, torch.stack(values), labels)
+    classes = torch.cat([torch.arange(len(each.proxies)) // each.proxies_per_class for each in owners])
+    return Trajectory(torch.stack(places), torch.stack(of_proxies), torch.stack(values), labels, classes)
 
 
 @torch.enable_grad()
@@ -159,8 +166,6 @@ def _descent(
     return value.detach().sum(), gradient, derivatives
 
 
-def _proxies(loss: Loss) -> Tensor | None:
-    """The proxies of a loss, scaled to unit length."""
-    modules = loss.modules() if isinstance(loss, nn.Module) else ()
-    owned = [unit(module.proxies.detach()) for module in modules if isinstance(module, ProxyLoss)]
-    return torch.cat(owned) if owned else None
+def _stack_proxies(owners: list[ProxyLoss]) -> Tensor:
+    """The proxies of all losses that have some, scaled to unit length."""
+    return torch.cat([unit(each.proxies.detach()) for each in owners]) if owners else torch.empty(0)

@@ -9,9 +9,7 @@ branches on becomes a choice between few values, with a formula for each.  Funct
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from inspect import getdoc
@@ -34,6 +32,7 @@ from likewise.analysis.printing import (
 )
 from likewise.analysis.weights import Loss, name_of, weigh
 from likewise.engines import javascript
+from likewise.files import write_text
 from likewise.losses import PairLoss, ProxyLoss
 
 PAGE = Path(__file__).parents[1] / "report" / "lens_losses.js"
@@ -149,22 +148,13 @@ def write_scripts(path: Path = PAGE) -> Path:
     """Write every loss of the catalog into the file that the page includes.
 
     Args:
-        path: the file; it is written under another name and renamed.
+        path: the file; it is replaced atomically.
 
     Examples:
         >>> PAGE.name
         'lens_losses.js'
     """
-    text = scripts()
-    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(aside, 0o644)
-        os.replace(aside, path)
-    except BaseException:
-        os.unlink(aside)
-        raise
+    write_text(path, scripts())
     return path
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from likewise.analysis.figures import CLASSES, GRAY, PULL, PUSH, Form, as_bytes, movie_writer, use_style
 from likewise.analysis.forces import Forces, Trajectory
+from likewise.files import atomic_write
 from likewise.formula import one_of, whole_number
 
 
@@ -119,7 +121,7 @@ def animate(
         rate: frames a second.
 
     Returns:
-        The path; the file appears when it is complete.
+        The path; the file is replaced atomically.
 
     Examples:
         >>> import tempfile
@@ -137,18 +139,22 @@ def animate(
     several = {"": rolled} if isinstance(rolled, Trajectory) else dict(rolled)
     most = max(len(each.positions) for each in several.values())
     shown = torch.linspace(0, most - 1, min(whole_number("frames", frames, 1), most)).round().long().tolist()
-    aside = target.with_name(f".{target.name}.part{target.suffix}")
-    with use_style(paper="white") as Figure:
+    with (
+        atomic_write(target) as part,
+        TemporaryDirectory() as folder,
+        use_style(paper="white") as Figure,
+    ):
+        drawn = Path(folder, target.name)  # its ending tells the writer the format
         figure = Figure(figsize=(2.3 * len(several), 2.7), dpi=90)
         axes = figure.subplots(1, len(several), squeeze=False)[0]
         figure.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=0.86, wspace=0.04)
         writer = movie_writer(target.suffix, rate)
-        with writer.saving(figure, str(aside), 90):
+        with writer.saving(figure, str(drawn), 90):
             for step in shown:
                 for axis, (name, each) in zip(axes, several.items(), strict=True):
                     _frame(axis, each, min(step, len(each.positions) - 1), name)
                 writer.grab_frame()
-    os.replace(aside, target)
+        shutil.copyfile(drawn, part)
     return target
 
 
@@ -165,9 +171,8 @@ def _frame(axis: Any, rolled: Trajectory, step: int, name: str) -> None:
     axis.scatter(*(points @ eye).T, color=colors, s=22, alpha=[1.0 if each >= 0.0 else 0.25 for each in depth.tolist()])
     if rolled.proxies is not None:
         proxies = rolled.proxies[step].double()
-        classes = int(rolled.labels.max()) + 1
-        each = max(len(proxies) // classes, 1)
-        colors = [CLASSES[place // each % len(CLASSES)] for place in range(len(proxies))]
+        owners = torch.arange(len(proxies)) if rolled.proxy_labels is None else rolled.proxy_labels
+        colors = [CLASSES[int(label) % len(CLASSES)] for label in owners]
         axis.scatter(*(proxies @ eye).T, c=colors, marker="x", s=50, linewidths=1.8)
     axis.set_title(f"{name}\nstep {step}, loss {float(rolled.values[step]):.3f}".strip(), fontsize=8)
     axis.set_xlim(-1.15, 1.15)

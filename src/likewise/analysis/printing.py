@@ -41,7 +41,7 @@ from likewise.formula import (
     substitute,
     walk,
 )
-from likewise.losses import PairLoss, ProxyLoss, fix_hyperparameter
+from likewise.losses import Between, PairLoss, ProxyLoss, fix_hyperparameter
 from likewise.miners import PairMiner, TripletMiner
 
 BY_HAND = (files(__package__) / "by_hand.js").read_text(encoding="utf-8")
@@ -274,7 +274,7 @@ def _declarations(loss: Any) -> dict[str, Declaration]:
     declared = loss.declare()
     if isinstance(loss, ProxyLoss):
         return {between.value: declaration for between, declaration in declared.items()}
-    return {"samples against samples": declared}
+    return {Between.SAMPLES_SAMPLES.value: declared}
 
 
 def _mine_terms(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[list[Term], str]:
@@ -316,14 +316,14 @@ def _by_hand(loss: Any, role: str, what: str) -> str:
 
 
 def _pool(loss: Any, between: str) -> str:
-    if "pooled" not in between:
+    if between != Between.SAMPLES_CLASSES.value:
         return "null"
     return "nearest" if type(loss).pool is ProxyLoss.pool else _by_hand(loss, "pool", "the pooling")
 
 
 def _similarity(loss: Any, between: str) -> str:
     similarity = as_similarity(loss.similarity)
-    if between == "proxies against proxies":
+    if between == Between.PROXIES_PROXIES.value:
         similarity, compared = loss.between_proxies(torch.zeros(2, loss.embedding_dim), loss.proxies)
         if compared is not loss.proxies:
             raise NotPrintableError(f"how {type(loss).__name__} compares proxies has no JavaScript")

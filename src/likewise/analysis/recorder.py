@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from likewise.analysis.weights import Weighed, Weighing, weigh
+from likewise.analysis.weights import Weighed, Weighing, are_same, weigh
 from likewise.formula import Labels, unit, whole_number
-from likewise.losses import CrossBatchMemory, Gathered, PairLoss, ProxyLoss, ShardedProxies
+from likewise.losses import Between, CrossBatchMemory, Gathered, PairLoss, ProxyLoss, ShardedProxies
 
 ENTRIES = 2**20
 """The largest number of entries of similarity matrices; a larger batch is represented by some of its anchors."""
@@ -258,19 +258,15 @@ def _pairs(weighing: Weighing) -> list[Weighed]:
     """The matrices that contain samples; the derivatives of a matrix that was computed twice are added."""
     found: list[Weighed] = []
     for matrix in weighing.matrices:
-        if matrix.between == "proxies against proxies":
+        if matrix.between == Between.PROXIES_PROXIES.value:
             continue
         for place, other in enumerate(found):
-            if matrix.between == other.between and _same(matrix.similarities, other.similarities):
+            if matrix.between == other.between and are_same(matrix.similarities, other.similarities):
                 found[place] = replace(other, derivatives=other.derivatives + matrix.derivatives)
                 break
         else:
             found.append(matrix)
     return found
-
-
-def _same(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 def gradient_record(gradient: Tensor, labels: Tensor) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from likewise.analysis.catalog import catalog
 from likewise.analysis.curves import with_value
 from likewise.analysis.stage import Observation, Stage, Typical, show, typical_stage
 from likewise.analysis.weights import Loss
-from likewise.losses import PairLoss, ProxyLoss
+from likewise.losses import Between, PairLoss, ProxyLoss
 
 REGIMES = (
     (Typical(0.3, 0.15), Typical(0.25, 0.15)),  # before training
@@ -173,7 +173,7 @@ def _depends(loss: Loss, stages: list[Stage], sign: str) -> Depends:
     square = both_ways = False
     for stage in stages:
         start = show(loss, stage, lambda values: values, cosines=False)
-        square = start.between == "samples against samples"
+        square = start.between == Between.SAMPLES_SAMPLES.value
         both_ways = square and not getattr(loss, "takes_references", True)
         for pair in _pairs(start, sign, square):
             for name, places in _neighborhoods(start, pair, square).items():

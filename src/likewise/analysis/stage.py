@@ -13,7 +13,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from likewise.analysis.weights import Loss, before_mining, gradients, name_of, on_dense_engine, preserve_state
+from likewise.analysis.weights import (
+    Loss,
+    before_mining,
+    check_matrices,
+    gradients,
+    name_of,
+    on_dense_engine,
+    preserve_state,
+)
 from likewise.formula import (
     SNR,
     Cosine,
@@ -27,7 +35,7 @@ from likewise.formula import (
     unit,
     whole_number,
 )
-from likewise.losses import ProxyLoss
+from likewise.losses import Between, ProxyLoss
 
 
 @dataclass(frozen=True)
@@ -148,7 +156,7 @@ def show(loss: Loss, stage: Stage, change: Callable[[Tensor], Tensor], *, cosine
     seen: list[tuple[PairBatch, Tensor]] = []
 
     def see(batch: PairBatch, matrix: Tensor) -> Tensor:
-        if batch.between == "proxies against proxies":
+        if batch.between == Between.PROXIES_PROXIES.value:
             return matrix
         own, of_own = (
             _link_cosines(batch, stage) if cosines else (_similarities_of(batch, matrix, stage), lambda values: values)
@@ -179,11 +187,7 @@ def _value(loss: Loss, stage: Stage) -> Tensor:
 @torch.enable_grad()
 def _sum_derivatives(value: Tensor, seen: list[tuple[PairBatch, Tensor]], name: str) -> Observation:
     """The derivatives by the matrix of a loss, summed if it computed the same matrix several times."""
-    if not seen:
-        raise ValueError(
-            f"{name} computed no similarity matrix of samples that a hook can observe, so that there is no pair to weigh; "
-            "give a loss of the library, or a function of a similarity matrix and labels"
-        )
+    check_matrices(seen, name)
     if len({leaf.shape for _, leaf in seen}) > 1:
         kinds = ", ".join(batch.between for batch, _ in seen)
         raise ValueError(f"{name} reads {len(seen)} different matrices ({kinds}); analyze its terms one by one")
@@ -191,13 +195,13 @@ def _sum_derivatives(value: Tensor, seen: list[tuple[PairBatch, Tensor]], name: 
     derivatives = torch.stack(gradients(value.sum(), leaves)).sum(dim=0)
     batch, leaf = seen[0]
     positive, negative = (_samples_in_rows(batch, mask) for mask in before_mining(batch.relation).masks())
-    between = "samples against proxies" if batch.between == "proxies against samples" else batch.between
+    between = Between.SAMPLES_PROXIES.value if batch.between == Between.PROXIES_SAMPLES.value else batch.between
     return Observation(leaf.detach(), derivatives, positive, negative, between)
 
 
 def _samples_in_rows(batch: PairBatch, matrix: Tensor) -> Tensor:
     """Transpose a matrix whose anchors are proxies, so that samples are in rows; or transpose it back."""
-    return matrix.T if batch.between == "proxies against samples" else matrix
+    return matrix.T if batch.between == Between.PROXIES_SAMPLES.value else matrix
 
 
 def _similarities_of(batch: PairBatch, matrix: Tensor, stage: Stage) -> Tensor:

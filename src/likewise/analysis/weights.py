@@ -12,7 +12,7 @@ losses have no negative weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +31,7 @@ from likewise.formula import (
     full_precision,
     similarity_hook,
 )
+from likewise.losses import Between
 
 Loss = nn.Module | Callable[[Tensor, Tensor], Tensor]
 """A loss of the library, or a function of a similarity matrix and labels."""
@@ -371,24 +372,46 @@ def merge_matrices(weighing: Weighing, name: str) -> Weighed:
         >>> merge_matrices(weigh(both, torch.eye(3), torch.tensor([0, 0, 1])), "both").derivatives.shape
         torch.Size([3, 3])
     """
-    about = [_samples_first(matrix) for matrix in weighing.matrices if matrix.between != "proxies against proxies"]
-    if not about:
-        raise ValueError(
-            f"{name} computed no similarity matrix of samples that a hook can observe, so that there is no pair to weigh; "
-            "give a loss of the library, or a function of a similarity matrix and labels"
-        )
+    about = [_samples_first(matrix) for matrix in weighing.matrices if matrix.between != Between.PROXIES_PROXIES.value]
+    check_matrices(about, name)
     first = about[0]
     for other in about[1:]:
-        same = first.similarities.shape == other.similarities.shape
-        if not same or not torch.allclose(first.similarities, other.similarities, rtol=1e-5, atol=1e-6):
+        if not are_same(first.similarities, other.similarities):
             kinds = ", ".join(matrix.between for matrix in about)
             raise ValueError(f"{name} reads {len(about)} different matrices ({kinds}); weigh() returns all of them")
     derivatives = torch.stack([matrix.derivatives for matrix in about]).sum(dim=0)
     return Weighed(first.between, first.similarities, derivatives, first.positive, first.negative)
 
 
+def are_same(one: Tensor, other: Tensor) -> bool:
+    """Whether two matrices are one that was computed twice, up to rounding.
+
+    Examples:
+        >>> import torch
+        >>> are_same(torch.eye(2), torch.eye(2) + 1e-7), are_same(torch.eye(2), torch.eye(3))
+        (True, False)
+    """
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def check_matrices(matrices: Sequence[object], name: str) -> None:
+    """Check that a loss computed a similarity matrix of samples.
+
+    Examples:
+        >>> check_matrices([], "MyLoss")
+        Traceback (most recent call last):
+        ...
+        ValueError: MyLoss computed no similarity matrix of samples that a hook can observe, ...
+    """
+    if not matrices:
+        raise ValueError(
+            f"{name} computed no similarity matrix of samples that a hook can observe, so that there is no pair to weigh; "
+            "give a loss of the library, or a function of a similarity matrix and labels"
+        )
+
+
 def _samples_first(matrix: Weighed) -> Weighed:
-    if matrix.between != "proxies against samples":
+    if matrix.between != Between.PROXIES_SAMPLES.value:
         return matrix
     turned = (each.T for each in (matrix.similarities, matrix.derivatives, matrix.positive, matrix.negative))
-    return Weighed("samples against proxies", *turned)
+    return Weighed(Between.SAMPLES_PROXIES.value, *turned)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+
+from likewise.text import nearest_name
 
 
 class UserError(Exception):
@@ -36,14 +37,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
         >>> nearest("photos", ["MultiSimilarityLoss"])
         ''
     """
-    names, wanted = list(names), name.lower()
-    close = difflib.get_close_matches(name, names, 1, cutoff=0.7)
-    if not close:
-        lower = {each.lower(): each for each in names}
-        close = [lower[each] for each in difflib.get_close_matches(wanted, lower, 1, cutoff=0.6)]
-    if not close:  # a beginning says more than the letters that are missing: multisim, gem
-        close = sorted((each for each in names if len(wanted) > 2 and wanted in each.lower()), key=len)
-    return f"; did you mean {close[0]}?" if close else ""
+    close = nearest_name(name, names)
+    return "" if close is None else f"; did you mean {close}?"
 
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)

@@ -25,6 +25,7 @@ from likewise.engines.recompute import call_recomputed
 from likewise.engines.steps import MANY, match_step, sum_steps
 from likewise.engines.synchronization import can_synchronize
 from likewise.formula import (
+    NEGATIVES,
     POSITIVES,
     Apply,
     AtPositive,
@@ -216,8 +217,8 @@ class MaskedMatrix(NamedTuple):
 
     def mask(self, folded: Folded) -> Tensor:
         """The pairs that a fold runs over."""
-        sides = {"positives": self.positive, "negatives": self.negative}
-        return sides.get(folded.over.value, self.positive | self.negative)
+        sides = {POSITIVES: self.positive, NEGATIVES: self.negative}
+        return sides[folded.over] if folded.over in sides else self.positive | self.negative
 
 
 def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]:

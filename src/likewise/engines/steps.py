@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import Enum, auto
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,8 +27,15 @@ MANY = 32
 AT_ONCE = {"cpu": 2**19, "cuda": 2**22}
 """The number of pairs whose powers are computed at once, by kind of device."""
 
-TIE = "tie"
-"""The break at the rounding of similarities: see `likewise.formula.is_nonzero`."""
+
+class Break(Enum):
+    """A break of a step that is not a number."""
+
+    TIE = auto()
+    """The rounding of similarities: see `likewise.formula.is_nonzero`."""
+
+
+TIE = Break.TIE
 
 
 class Piece(NamedTuple):
@@ -47,14 +55,14 @@ class Step(NamedTuple):
 
     temperature: float
     first: Piece
-    changes: tuple[tuple[float | str, Piece], ...]
+    changes: tuple[tuple[float | Break, Piece], ...]
 
     def at(self, d: Tensor) -> Tensor:
         """The step of differences."""
         soft = torch.sigmoid(d / self.temperature)
         value = self.first.constant + self.first.slope * d + self.first.weight * soft
         for place, (constant, slope, weight) in self.changes:
-            beyond = is_nonzero(d) & (d > 0.0) if place is TIE else d > float(place)
+            beyond = is_nonzero(d) & (d > 0.0) if isinstance(place, Break) else d > place
             value = value + torch.where(beyond, constant + slope * d + weight * soft, 0.0)
         return value
 
@@ -84,7 +92,7 @@ def match_curve(curve: Formula) -> Step | None:
     """
     reader = _Reader()
     reader.read(curve, -math.inf)
-    places: dict[float, float | str] = {_number(each): each for each in reader.breaks}
+    places: dict[float, float | Break] = {_number(each): each for each in reader.breaks}
     if any(place < 0.0 for place in places) or len(places) < len(reader.breaks):
         return None
     ordered = sorted(places)
@@ -103,7 +111,7 @@ class _Reader:
     """Reads the piece of a curve at a difference; collects breaks and temperatures on the way."""
 
     def __init__(self) -> None:
-        self.breaks: set[float | str] = set()
+        self.breaks: set[float | Break] = set()
         self.scales: set[float] = set()
 
     def read(self, node: Formula, d: float) -> Piece | None:
@@ -150,16 +158,16 @@ class _Reader:
         return None if None in found.values() else found[d > _number(place)]
 
 
-def _number(place: float | str) -> float:
+def _number(place: float | Break) -> float:
     """A break as a number; the dtype says how far from zero a tie reaches."""
-    return 0.0 if isinstance(place, str) else place
+    return 0.0 if isinstance(place, Break) else place
 
 
 def _value(node: Formula) -> float | None:
     return float(node.value) if isinstance(node, Number) and not isinstance(node.value, Tensor) else None
 
 
-def _threshold(condition: Formula) -> float | str | None:
+def _threshold(condition: Formula) -> float | Break | None:
     """The break b of ``b < d``; ``TIE`` if ties do not count as larger."""
     if not isinstance(condition, Apply) or condition.operation not in ("less", "both"):
         return None
@@ -233,7 +241,7 @@ class _Sums:
         self.count, self.below, self.above = self._find(0.0, below=True)
         self.beyond = []
         for place, change in step.changes:
-            b = 8.0 * torch.finfo(dtype).eps if place is TIE else float(place)
+            b = 8.0 * torch.finfo(dtype).eps if isinstance(place, Break) else place
             position = torch.searchsorted(self.v, self.points + b, right=True)
             count = (v.shape[1] - position).to(v.dtype)
             powers = self._find(b)[2] if change.weight else None
@@ -314,7 +322,7 @@ class _Weighted:
             below = self._evaluate(self.down, near.clamp_max(K - 1), near < K, terms)
             value = value + first.weight * (self._evaluate(self.up, (near - 1).clamp_min(0), near > 0, terms) + below)
         for place, change in self.step.changes:
-            b = 8.0 * torch.finfo(self.dtype).eps if place is TIE else float(place)
+            b = 8.0 * torch.finfo(self.dtype).eps if isinstance(place, Break) else place
             if change.slope or change.weight:
                 near = torch.searchsorted(self.points + b, self.S)
                 value = value + change.slope * self.until.gather(1, near)

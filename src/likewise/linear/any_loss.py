@@ -34,7 +34,8 @@ class LinearMetric(MahalanobisMixin):
             squared Euclidean distances that are not normalized.
         n_components: the number of rows of L (a low-rank metric); ``None``: the number of features.
         diagonal: learn one weight per feature.
-        psd: how $A=L^\top L\succeq0$ is held: ``"factor"``, by learning L, or ``"projection"``, by projected gradients on A.
+        psd: how $A=L^\top L\succeq0$ is held: ``"factor"``, by learning L, or ``"projection"``, by projected gradients on A, for
+            losses without parameters.
         regularizer: r(A): ``"frobenius"``, $\tfrac12\lVert A\rVert_F^2$; ``"trace"``, $\mathrm{tr}(AC)$; ``"logdet"``,
             $\mathrm{tr}(AP^{-1})-\log\det(AP^{-1})-d$; ``"nuclear"``, $\mathrm{tr}(A)$; or ``None``.
         regularization: λ.
@@ -132,6 +133,13 @@ class LinearMetric(MahalanobisMixin):
             raise ValueError(f"batch_size must be a whole number ≥ 8 or None, but it is {self.batch_size!r}")
         if self.psd == "projection" and (self.diagonal or self.batch_size is not None):
             raise ValueError("psd must be 'factor' for a diagonal metric and for mini-batches, but it is 'projection'")
+        # such a loss depends on more than Z Zᵀ (see `of_metric`), and its parameters would not be learned
+        learns = self.loss is not None and any(each.requires_grad for each in self.loss.parameters())
+        if self.psd == "projection" and learns:
+            raise ValueError(
+                f"psd must be 'factor' for a loss with parameters, such as {type(self.loss).__name__}, "
+                "but it is 'projection'"
+            )
         return n_components
 
 

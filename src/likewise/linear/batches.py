@@ -30,7 +30,7 @@ class ClassBatches:
         self.classes = max(1, min(size // PER_CLASS, len(self.sizes)))
         self.has_small = bool((self.sizes < PER_CLASS).any())
         self.generator = torch.Generator(labels.device).manual_seed(seed)
-        self.left = 0
+        self.order, self.left = labels.new_empty(0), 0
 
     def draw(self) -> Tensor:
         """Indices of the points of a batch."""

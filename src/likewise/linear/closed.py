@@ -17,6 +17,7 @@ from likewise.linear.metric import (
     center_by_class,
     check_choice,
     check_components,
+    check_whole,
     components_of,
     inverse_root,
 )
@@ -136,10 +137,9 @@ class LFDA(MahalanobisMixin):
         check_classification_targets(labels)
         check_choice("embedding_type", self.embedding_type, EMBEDDINGS)
         n_components = check_components(self.n_components, points.shape[1])
-        k = max(1, min(7, points.shape[1] - 1)) if self.k is None else self.k
-        if not isinstance(k, int | np.integer) or k < 1:
-            raise ValueError(f"k must be a whole number ≥ 1 or None, but it is {self.k!r}")
-        within, between = _local_scatter(points, labels, int(k))
+        default = max(1, min(7, points.shape[1] - 1))
+        k = default if self.k is None else check_whole("k", self.k, or_none=True)
+        within, between = _local_scatter(points, labels, k)
         roots = inverse_root(within)
         if not len(roots):
             raise ValueError("X must have a class with two different points, but no class varies")

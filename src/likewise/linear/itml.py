@@ -12,7 +12,14 @@ from scipy.linalg.lapack import dtrtri
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import check_array
 
-from likewise.linear.metric import Array, check_number, components_of, read_pair_labels, read_tuples
+from likewise.linear.metric import (
+    Array,
+    check_choice,
+    check_number,
+    components_of,
+    read_pair_labels,
+    read_tuples,
+)
 from likewise.linear.solver import check_max_iter, minimize_array, prior_matrix, warn_not_converged
 from likewise.linear.tuples import PairMixin
 
@@ -99,8 +106,7 @@ class ITML(PairMixin):
         gamma = check_number("gamma", self.gamma, above=0.0)
         check_number("tol", self.tol, at_least=0.0)
         check_max_iter(self.max_iter)
-        if self.solver not in ("projections", "lbfgs"):
-            raise ValueError(f"solver must be 'projections' or 'lbfgs', but it is {self.solver!r}")
+        check_choice("solver", self.solver, ("projections", "lbfgs"))
         if self.solver == "lbfgs" and math.isinf(gamma):
             raise ValueError("gamma must be finite with solver='lbfgs', but it is inf; solver='projections' takes it")
         flat = points.reshape(-1, points.shape[2])

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from likewise.linear.metric import Array, inverse_root
+from likewise.linear.metric import Array, check_whole, inverse_root
 
 
 def kernel_distances(
@@ -124,9 +124,7 @@ class Kernelized(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
 
     def _choose_landmarks(self, points: Array) -> None:
         if self.n_landmarks is not None:
-            if not isinstance(self.n_landmarks, int | np.integer) or self.n_landmarks < 1:
-                raise ValueError(f"n_landmarks must be a whole number ≥ 1 or None, but it is {self.n_landmarks!r}")
-            size = min(int(self.n_landmarks), len(points))
+            size = min(check_whole("n_landmarks", self.n_landmarks, or_none=True), len(points))
             points = points[check_random_state(self.random_state).choice(len(points), size, replace=False)]
         self.landmarks_ = points
         matrix = self._values(points)
@@ -136,7 +134,10 @@ class Kernelized(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
                 f"kernel must be positive semi-definite, but its matrix has the eigenvalue {values[0]:.3g}"
             )
         roots = inverse_root(matrix + 1e-14 * max(values[-1], 0.0) * np.eye(len(matrix)))[::-1]
-        self.roots_ = roots if self.n_components is None else roots[: self.n_components]
+        number = (
+            len(roots) if self.n_components is None else check_whole("n_components", self.n_components, or_none=True)
+        )
+        self.roots_ = roots[:number]
 
     def _values(self, points: Array) -> Array:
         options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}

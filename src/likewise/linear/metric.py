@@ -216,6 +216,24 @@ def check_number(name: str, value: object, *, above: float | None = None, at_lea
     return float(value)  # type: ignore[arg-type]
 
 
+def check_whole(name: str, value: object, *, or_none: bool = False) -> int:
+    """Check an argument that is a whole number of at least one.
+
+    Args:
+        name: the argument's name in error messages.
+        value: the argument.
+        or_none: whether the message says that ``None`` is allowed, which the caller replaces.
+
+    Examples:
+        >>> check_whole("k", 0, or_none=True)
+        Traceback (most recent call last):
+        ValueError: k must be a whole number ≥ 1 or None, but it is 0
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number ≥ 1{' or None' if or_none else ''}, but it is {value!r}")
+    return int(value)
+
+
 def check_components(n_components: object, n_features: int) -> int:
     """The number of rows of the linear map; ``None`` is the number of features."""
     if n_components is None:

@@ -16,6 +16,7 @@ from likewise.linear.metric import (
     center_by_class,
     check_components,
     check_number,
+    check_whole,
     components_of,
 )
 from likewise.linear.solver import check_max_iter, minimize_array, warn_not_converged
@@ -246,21 +247,18 @@ class LMNN(_Neighborhood):
         weight = check_number("regularization", self.regularization, at_least=0.0)
         if weight > 1.0:
             raise ValueError(f"regularization must be a number from 0 to 1, but it is {self.regularization!r}")
-        if not isinstance(self.n_neighbors, int | np.integer) or self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be a whole number ≥ 1, but it is {self.n_neighbors!r}")
+        n_neighbors = check_whole("n_neighbors", self.n_neighbors)
         d = points.shape[1]
         start = initial_components(self.init, d, points, labels, self.random_state)
-        objective = LMNNObjective(points, labels, int(self.n_neighbors), weight, self.device)
+        objective = LMNNObjective(points, labels, n_neighbors, weight, self.device)
         root = _whitening(objective.pull_matrix())
-        objective.transform(root)
+        objective = objective.transform(root)
         factor, left = start @ np.linalg.inv(root), check_max_iter(self.max_iter)
         best, best_factor, self.n_iter_ = objective(factor)[0], factor, 0
         for width in (*WIDTHS, 0.0):
-            objective.width = width
-            found = minimize_array(objective, factor, left, gtol=1e-8, ftol=1e-9, warn=False)
+            found = minimize_array(objective.smooth(width), factor, left, gtol=1e-8, ftol=1e-9, warn=False)
             factor = found.at
             self.n_iter_, left = self.n_iter_ + found.n_iter, left - found.n_iter
-            objective.width = 0.0
             value = objective(factor)[0] if width else found.value
             if value < best:
                 best, best_factor = value, factor

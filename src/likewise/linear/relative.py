@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from likewise.linear.hinge import HingeProgram, solve_columns, solve_hinge
-from likewise.linear.metric import Array, check_number
+from likewise.linear.metric import Array, check_number, check_whole
 from likewise.linear.solver import check_max_iter
 from likewise.linear.tuples import TripletMixin
 
@@ -90,9 +90,7 @@ class SCML(TripletMixin):
             return np.asarray(basis)
         if self.basis != "triplet_diffs":
             raise ValueError(f"basis must be 'triplet_diffs' or an array (n_basis, {d}), but it is {self.basis!r}")
-        wanted = 80 * d if self.n_basis is None else self.n_basis
-        if not isinstance(wanted, int | np.integer) or wanted < 1:
-            raise ValueError(f"n_basis must be a whole number ≥ 1 or None, but it is {self.n_basis!r}")
+        wanted = 80 * d if self.n_basis is None else check_whole("n_basis", self.n_basis, or_none=True)
         random = check_random_state(self.random_state)
         directions: list[Array] = []
         for _ in range(self.max_iter):
@@ -122,6 +120,7 @@ class SchultzJoachims(TripletMixin):
 
     Attributes:
         weights_: w, one number per feature.
+        n_iter_: the number of interior-point steps.
 
     Examples:
         >>> import numpy as np

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
-from likewise.linear.metric import Array, check_symmetric
+from likewise.linear.metric import Array, check_symmetric, check_whole
 
 Objective = Callable[[Array], tuple[float, Array]]
 """The value of an objective and its gradient, at a linear map or any other array."""
@@ -89,10 +89,8 @@ def warn_not_converged(max_iter: int, state: str, unit: str = "iterations") -> N
 
 
 def check_max_iter(max_iter: object) -> int:
-    """Check the most iterations."""
-    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 1:
-        raise ValueError(f"max_iter must be a whole number ≥ 1, but it is {max_iter!r}")
-    return int(max_iter)
+    """Check the largest number of iterations."""
+    return check_whole("max_iter", max_iter)
 
 
 def prior_matrix(prior: Any, points: Array) -> Array:

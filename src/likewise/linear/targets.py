@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,17 @@ class LMNNObjective(PairObjective):
             total += differences.T @ differences
         return np.asarray((total / max(1, int(self.valid.sum()))).cpu().numpy())
 
-    def transform(self, root: Array) -> None:
-        """Replace the points ``x`` by ``root x``, with the same targets."""
-        self.points = self.points @ torch.as_tensor(root, device=self.points.device).T
+    def transform(self, root: Array) -> LMNNObjective:
+        """The objective on the points ``root x`` in place of ``x``, with the same targets."""
+        other = copy.copy(self)
+        other.points = self.points @ torch.as_tensor(root, device=self.points.device).T
+        return other
+
+    def smooth(self, width: float) -> LMNNObjective:
+        """The same objective with hinges that are parabolas up to ``width``."""
+        other = copy.copy(self)
+        other.width = width
+        return other
 
     def chunk(self, similarities: Tensor, rows: slice) -> tuple[Tensor, FewPairs | None]:
         """The targets and the hinges of a chunk."""

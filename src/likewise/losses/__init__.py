@@ -1,7 +1,5 @@
 """Losses: declarations over one similarity matrix."""
 
-import difflib
-
 from likewise.losses.base import PairLoss
 from likewise.losses.cascade import Cascade
 from likewise.losses.centroids import CentroidTripletLoss
@@ -170,6 +168,8 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> object:
-    near = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, __all__, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    from likewise.text import nearest_name
+
+    near = _ELSEWHERE.get(name) or nearest_name(name, __all__)
+    hint = "" if near is None else f"; did you mean {near}?"
     raise AttributeError(f"module 'likewise.losses' has no attribute {name!r}{hint}")

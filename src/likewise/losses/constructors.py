@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import inspect
 import math
 import sys
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.formula import Hyper, Number, hyperparameters
+from likewise.text import nearest_name
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -41,8 +41,8 @@ def _check_names(cls: Any, arguments: Collection[str]) -> None:
     parameters = [each.name for each in known]
     for name in arguments:
         if name not in parameters:
-            near = [ELSEWHERE[name]] if name in ELSEWHERE else difflib.get_close_matches(name, parameters, 1)
-            hint = f"did you mean {near[0]}?" if near and near[0] in parameters else f"it has {', '.join(parameters)}"
+            near = ELSEWHERE.get(name) or nearest_name(name, parameters)
+            hint = f"did you mean {near}?" if near in parameters else f"it has {', '.join(parameters)}"
             raise TypeError(f"{cls.__name__} has no argument {name}; {hint}")
 
 

@@ -81,7 +81,7 @@ def draw(
     # vmap cannot write labels that it maps over into keys that it does not map over
     keys = keys.index_fill(0, labels, 2.0) if is_inside_func() else keys.index_fill_(0, labels, 2.0)
     chosen = keys.topk(number, sorted=False).indices.sort().values
-    positions = torch.searchsorted(chosen, labels).clamp_max(number - 1)
+    positions = torch.searchsorted(chosen, labels.contiguous()).clamp_max(number - 1)
     positions = torch.where(chosen[positions] == labels, positions, -1)
     drawn = keys[chosen] < 1.5
     others = drawn.sum()

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.formula import SimilarityLike
+from likewise.formula import SimilarityLike, whole_number
 from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY, fit_rows, split_rows
 from likewise.metrics.inputs import Exclusion, MetricInputs, check_inputs
 from likewise.metrics.precision import exact_precision
-from likewise.metrics.prepared_rows import PreparedRows, compute_center, multiply
+from likewise.metrics.prepared_rows import PreparedRows, compute_center, multiply, round_up
 from likewise.metrics.verification import check_rates, verification
 
 
@@ -69,8 +69,7 @@ def opis(
         (0.1, 2)
     """
     low, high = _check_range(far, thresholds)
-    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
-        raise ValueError(f"steps must be a whole number ≥ 1, but it is {steps!r}")
+    steps = whole_number("steps", steps, 1)
     if not isinstance(beta, float | int) or not beta > 0.0:
         raise ValueError(f"beta must be a number > 0, but it is {beta!r}")
     if not isinstance(worst, float | int) or not 0.0 < worst <= 1.0:
@@ -124,21 +123,21 @@ def _count_accepted(inputs: MetricInputs, numbers: Tensor, thresholds: Tensor) -
     n, dtype, classes, steps = len(rows), inputs.embeddings.dtype, int(numbers.max()) + 1, len(thresholds)
     center = compute_center(rows, inputs.similarity, dtype)
     prepared = PreparedRows(rows, None, inputs.similarity, dtype, center)
-    size = min(n, fit_rows(inputs.memory // 2, per_pair=4 * dtype.itemsize + 24))
+    # products of one shape, a row multiple: equal pairs have equal similarities, as in `verification`
+    size = round_up(min(n, fit_rows(inputs.memory // 2, per_pair=4 * dtype.itemsize + 24)), rows.device)
+    out = torch.empty(size, size, dtype=dtype, device=rows.device)
+    sample = torch.arange(n, device=rows.device)
     edges = thresholds.to(device=rows.device, dtype=dtype)
     counts = torch.zeros(2 * classes * (steps + 1), dtype=torch.float64, device=rows.device)
     for first in split_rows(n, size):
         left = prepared.take(first.start, first.start + size)
         for second in split_rows(n, size):
-            out = torch.empty(size, size, dtype=dtype, device=rows.device)
             right = prepared.take(second.start, second.start + size)
-            chunk = multiply(left, right, inputs.similarity, out)[
-                : first.stop - first.start, : second.stop - second.start
-            ]
+            products = multiply(left, right, inputs.similarity, out)
+            chunk = products[: first.stop - first.start, : second.stop - second.start]
             reached = torch.searchsorted(edges, chunk.contiguous(), right=True)  # how many thresholds a pair reaches
             mine, others = numbers[first, None], numbers[None, second]
             index = ((mine != others) * classes + mine) * (steps + 1) + reached
-            sample = torch.arange(n, device=rows.device)
             is_pair = sample[first, None] != sample[None, second]
             counts.index_add_(0, index.flatten(), is_pair.flatten().double())
     by_class = counts.view(2, classes, steps + 1)

@@ -96,8 +96,10 @@ def _make_relation(
         return relation.with_shape(m, n)
     if labels is None:
         raise ValueError("labels must be given, or relation in their place, but both are None")
-    if compared.same_set != (reference_labels is None):
-        raise ValueError("reference_labels must be given together with references, but they are None")
+    if compared.same_set and reference_labels is not None:
+        raise ValueError("reference_labels must be given together with references only, but references is None")
+    if not compared.same_set and reference_labels is None:
+        raise ValueError("reference_labels must be given together with references, but it is None")
     with check_values():
         own = check_labels("labels", as_tensor("labels", labels), m, device, "embeddings", levels=True)
         if reference_labels is None:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.formula import SimilarityLike, one_of, whole_number
-from likewise.metrics.arrays import Array, check_labels
+from likewise.formula import SimilarityLike, embeddings_as_given, one_of, whole_number
+from likewise.metrics.arrays import Array, as_tensor, check_labels
 from likewise.metrics.chunks import MEMORY, split_rows
 from likewise.metrics.inputs import Exclusion, MetricInputs, check_inputs
 from likewise.metrics.positives import CountNeeds
@@ -79,16 +79,14 @@ def knn_votes(
         tensor([7])
     """
     k, temperature = _check(k, weights, temperature)
-    device = embeddings.device if isinstance(embeddings, Tensor) else None
-    blank = torch.zeros(len(embeddings), dtype=torch.int64, device=device)
+    queries = embeddings_as_given("embeddings", as_tensor("embeddings", embeddings))
+    blank = torch.zeros(len(queries), dtype=torch.int64, device=queries.device)
     inputs = check_inputs(
-        embeddings, blank, references, reference_labels, Exclusion(None, None, False), similarity, None, memory
+        queries, blank, references, reference_labels, Exclusion(None, None, False), similarity, None, memory
     )
     labels = check_labels("reference_labels", reference_labels, None, inputs.embeddings.queries.device, "references")
-    found = [_vote(*each, labels, k, weights, temperature) for each in _find_neighbors(inputs, k)]
-    if not found:
-        raise ValueError("embeddings must have at least one row, but it is empty")
-    return KNNVotes(*(torch.cat(column) for column in zip(*found, strict=True)))
+    chunks = [_vote(*each, labels, k, weights, temperature) for each in _find_neighbors(inputs, k)]
+    return KNNVotes(*(torch.cat(column) for column in zip(*chunks, strict=True)))
 
 
 def knn_accuracy(

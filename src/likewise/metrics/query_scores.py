@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Literal
 
 import numpy as np
@@ -21,16 +22,27 @@ from likewise.formula import whole_number
 from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.positives import CountNeeds, RankChunk
 
-DEFAULT = ("R@k", "P@1", "RP", "MAP@R", "MRR", "mAP")
-AT_K = {"R": "recall", "P": "precision", "mAP": "average precision", "nDCG": "discounted gain"}
-OTHERS = {
-    "RP": ("precision", "R"),
-    "MAP@R": ("average precision", "R"),
-    "MRR": ("reciprocal rank", None),
-    "mAP": ("average precision", None),
-}
-
 Cutoff = int | Literal["R"] | None
+
+
+class Kind(Enum):
+    """What a metric averages over queries."""
+
+    RECALL = auto()
+    PRECISION = auto()
+    AVERAGE_PRECISION = auto()
+    DISCOUNTED_GAIN = auto()
+    RECIPROCAL_RANK = auto()
+
+
+DEFAULT = ("R@k", "P@1", "RP", "MAP@R", "MRR", "mAP")
+AT_K = {"R": Kind.RECALL, "P": Kind.PRECISION, "mAP": Kind.AVERAGE_PRECISION, "nDCG": Kind.DISCOUNTED_GAIN}
+OTHERS: dict[str, tuple[Kind, Cutoff]] = {
+    "RP": (Kind.PRECISION, "R"),
+    "MAP@R": (Kind.AVERAGE_PRECISION, "R"),
+    "MRR": (Kind.RECIPROCAL_RANK, None),
+    "mAP": (Kind.AVERAGE_PRECISION, None),
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,7 @@ class QueryMetric:
     """
 
     name: str
-    kind: str
+    kind: Kind
     k: Cutoff
 
 
@@ -76,8 +88,7 @@ def parse_metrics(metrics: Sequence[str] | None, ks: Sequence[int]) -> tuple[Que
 
 def _parse(name: object, ks: list[int]) -> list[QueryMetric]:
     if isinstance(name, str) and name in OTHERS:
-        kind, cutoff = OTHERS[name]
-        return [QueryMetric(name, kind, "R" if cutoff == "R" else None)]
+        return [QueryMetric(name, *OTHERS[name])]
     match = re.fullmatch(r"(R|P|mAP|nDCG)@(k|[1-9][0-9]*)", name) if isinstance(name, str) else None
     if match is None:
         raise ValueError(
@@ -143,14 +154,14 @@ def _compute(order: _Order, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]
     for metric in metrics:
         k = metric.k
         possible = order.counts.clamp(max=k) if isinstance(k, int) else order.counts  # in the best order
-        if metric.kind == "recall":
+        if metric.kind is Kind.RECALL:
             assert isinstance(k, int)
             values[metric.name] = order.recall(k)
-        elif metric.kind == "reciprocal rank":
+        elif metric.kind is Kind.RECIPROCAL_RANK:
             values[metric.name] = order.reciprocal_rank()
-        elif metric.kind == "precision":
+        elif metric.kind is Kind.PRECISION:
             values[metric.name] = order.count_hits(k) / (k if isinstance(k, int) else order.counts)
-        elif metric.kind == "average precision":
+        elif metric.kind is Kind.AVERAGE_PRECISION:
             values[metric.name] = order.sum_precisions(k) / possible
         else:
             discounts = _sum_discounts(len(order.position), order.counts)

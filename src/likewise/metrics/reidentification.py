@@ -29,9 +29,9 @@ def reidentification(
 ) -> dict[str, Any]:
     r"""The mAP and the cumulative matching characteristic, as papers on re-identification report them.
 
-    References with the identity *and* the camera of a query are excluded (Zheng et al. 2015, Market-1501): what the
-    same camera saw a moment later is no match, and no mistake.  References of other identities that its camera took
-    stay.  ``Rank-k`` is whether a match is among the first k, $[r_1 \le k]$; mAP is the mean over queries of
+    References with the identity *and* the camera of a query are excluded (Zheng et al. 2015, Market-1501): an image that
+    the same camera took a moment later is neither a match nor a mistake.  References of other identities that its camera
+    took stay.  ``Rank-k`` is whether a match is among the first k, $[r_1 \le k]$; mAP is the mean over queries of
     $\frac1R \sum_i i / r_i$ over all ranks.  Queries without a match by another camera are left out of all means.
 
     Images that count neither as a match nor as a mistake, such as those with the label −1 in Market-1501, must be left
@@ -67,8 +67,10 @@ def reidentification(
         >>> scores
         {'mAP': 0.5, 'Rank-1': 0.0, 'Rank-2': 1.0, 'queries': 1, 'queries_without_positive': 0}
     """
-    if (references is None) != (reference_cameras is None):
-        raise ValueError("reference_cameras must be given together with references, and only then")
+    if references is None and reference_cameras is not None:
+        raise ValueError("reference_cameras must be given together with references only, but references is None")
+    if references is not None and reference_cameras is None:
+        raise ValueError("reference_cameras must be given together with references, but it is None")
     ids, reference_ids = shot_ids(labels, cameras, reference_labels, reference_cameras)
     scores = retrieval(
         embeddings,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.files import sync_folder
 from likewise.formula import one_of
 from likewise.search.approximate import INDEX_KINDS, build_structure, faiss, kind_for
 from likewise.search.card import IndexCard, Loss
@@ -30,7 +31,6 @@ from likewise.search.versions import (
     prune,
     put_in_place,
     read_version,
-    sync,
     version_folder,
     version_numbers,
 )
@@ -82,7 +82,7 @@ class SnapshotStore:
             write_vectors(draft, (), 0, card)
             write_items(draft, number_rows(make_table([]), np.zeros(0, np.int64)))
             draft.commit(dataclasses.replace(card, change="create"))
-        sync(place.parent)
+        sync_folder(place.parent)
         return cls(place)
 
     # ------------------------------------------------------------------------------------------- reading
@@ -275,7 +275,7 @@ def adopt(new: Path, folder: Path) -> None:
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         new.rename(folder)
-        sync(folder.parent)
+        sync_folder(folder.parent)
         return
     with lock_index(folder):
         put_in_place(version_folder(new, version_numbers(new)[-1]), folder)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from likewise.files import hold_lock
+from likewise.files import hold_lock, sync_folder
 from likewise.search.card import CARD_FILE, FileEntry, IndexCard, read_index_card
 
 WAIT = 30.0
@@ -272,7 +272,7 @@ class Draft:
         with self.write(CARD_FILE) as file:
             file.write(card.to_json().encode())
         del self.files[CARD_FILE]
-        sync(self.folder)
+        sync_folder(self.folder)
         number = put_in_place(self.folder, self.index)
         prune(self.index, KEPT)
         return read_version(self.index, number)
@@ -339,7 +339,7 @@ def put_in_place(draft: Path, index: Path) -> int:
     except ValueError:
         number = 1
     draft.rename(version_folder(index, number))
-    sync(index)
+    sync_folder(index)
     return number
 
 
@@ -415,19 +415,3 @@ def purge_versions(folder: str | Path) -> int:
     version_numbers(Path(folder))  # no lock is left in a folder that is not an index
     with lock_index(Path(folder)):
         return prune(Path(folder), 1)
-
-
-def sync(path: Path) -> None:
-    """Make sure that the names in a folder are on the disk.
-
-    Examples:
-        >>> sync(Path("."))
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except PermissionError:  # Windows does not open folders, and renames there are durable by themselves
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from likewise.text import nearest_name
 from likewise.train.settings import OptimizerConfig
 
 
@@ -70,8 +70,8 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig)
     known = taken | {"loss"}  # for any loss: one configuration serves those that learn and those that do not
     for name in optimizer.lrs:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            close = nearest_name(name, sorted(known))
+            hint = "" if close is None else f" (did you mean {close!r}?)"
             listed = ", ".join(sorted(map(repr, known)))
             raise ValueError(f"lrs must name groups among {listed}, but it names {name!r}{hint}")
     return groups
