@@ -64,5 +64,5 @@ def test_mistakes(here: Path):
     with pytest.raises(UserError, match=r"invalid choice: 'tflite'"):
         export_command(["m.safetensors", "-o", "out", "--format", "tflite"])
     (here / "torn.safetensors").write_bytes(b"no model")
-    with pytest.raises(UserError, match=r"the export of torn.safetensors: torn.safetensors must be a safetensors file"):
+    with pytest.raises(UserError, match=r"the model torn.safetensors: torn.safetensors must be a safetensors file"):
         export_command(["torn.safetensors", "-o", "out"])
