@@ -21,7 +21,8 @@ pytest.importorskip("onnxscript")
 def test_a_run_as_everything(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
     """The recipe, the data and the loss are the run's."""
     assert export_command(["run", "-o", "out", "--format", "onnx", "torch", "hub", "--title", "Stripes"]) == 0
-    said = capsys.readouterr().out
+    said, progress = capsys.readouterr()
+    assert progress.splitlines()[0] == "writing the format onnx and comparing it with torch"
     names = {"model.onnx", "model.pt2", "model.safetensors", "config.json", "preprocessor_config.json", "README.md"}
     assert {each.name for each in (here / "out").iterdir()} == names | {"export.json", "embed.py"}
     told = json.loads((here / "out" / "export.json").read_text())
@@ -42,6 +43,11 @@ def test_a_run_as_everything(run: Path, here: Path, capsys: pytest.CaptureFixtur
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     [truth] = resolve_model("run").load("cpu").embed([here / "photos/c00/0.png"])
     assert [float(each) for each in output.split()[1:]] == pytest.approx(truth.tolist(), abs=2e-3)
+    for words, sentence in (((), "python embed.py a.jpg"), (("no.jpg",), "no.jpg cannot be read as an image: ")):
+        refusal = subprocess.run([sys.executable, "out/embed.py", *words], capture_output=True, text=True, check=False)
+        assert refusal.returncode == 1
+        [line] = refusal.stderr.splitlines()
+        assert sentence in line
 
 
 def test_one_file(here: Path):
@@ -58,5 +64,5 @@ def test_mistakes(here: Path):
     with pytest.raises(UserError, match=r"invalid choice: 'tflite'"):
         export_command(["m.safetensors", "-o", "out", "--format", "tflite"])
     (here / "torn.safetensors").write_bytes(b"no model")
-    with pytest.raises(UserError, match=r"the export of torn.safetensors: torn.safetensors must be a safetensors file"):
+    with pytest.raises(UserError, match=r"the model torn.safetensors: torn.safetensors must be a safetensors file"):
         export_command(["torn.safetensors", "-o", "out"])

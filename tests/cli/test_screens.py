@@ -16,6 +16,7 @@ from PIL import Image
 from likewise.app.objects import KINDS, import_class
 from likewise.cli import COMMANDS, doctor, main, packages
 from likewise.cli.formulas import describe, readable
+from likewise.cli.screen import columns
 from likewise.formula.hyperparameters import hyperparameters
 from likewise.testing import loop_over
 
@@ -240,6 +241,12 @@ def test_the_doctor_looks_at_the_cache(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(doctor.os, "access", lambda place, mode: False)
     assert main(["doctor"]) == 1
     assert "LIKEWISE_CACHE names another folder" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_path_is_not_broken(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/" + "folder/" * 8 + "fonts"
+    assert columns([("fonts", f"for glyphs: {path}")]).split() == ["fonts", "for", "glyphs:", path]
 
 
 def test_as_a_module():

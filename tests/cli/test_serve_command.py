@@ -137,9 +137,9 @@ def test_a_folder_of_pictures_is_indexed_next_to_it_and_brought_up_to_date(
         (folder / f"{number}.png").write_bytes(path.read_bytes())
     monkeypatch.setattr(Encoder, "load", classmethod(_small(Encoder.load)))
     assert command.run(["mine", "--port", "0"]) == 0
-    assert "mine is a folder of pictures: its index is made next to it, mine.index, with efficientnet_lite0" in (
-        capsys.readouterr().err
-    )
+    out, err = capsys.readouterr()
+    assert "mine is a folder of pictures: its index is made next to it, mine.index, with efficientnet_lite0" in err
+    assert "next:" not in out  # it is served already
     index = served[0][0]
     assert index.folder == (here / "mine.index").resolve()
     assert len(index) == 8

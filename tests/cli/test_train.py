@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 
 from likewise.app.configuration import check
 from likewise.cli import main
+from likewise.cli import train as command
 from likewise.train import Run
 from likewise.trunks import Embedder, FromPackage, read_card
 from tests.cli.conftest import TRAIN, draw
@@ -103,12 +104,32 @@ def test_stopped_and_resumed_it_ends_with_the_same_numbers(
     assert Run("run").description["allowed"] == ["interrupting.Interrupting"]  # for information, not as permission
     assert main(["train", "--resume", "run"]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"if you trust it: {again}"
+    step = Run("run").checkpoint_step
     assert main(again.split()[1:]) == 0
+    assert f"\nresumed     from the checkpoint of step {step}\n" in capsys.readouterr().out
     assert _numbers(Path("run")) == _numbers(trained)
-    capsys.readouterr()
     assert main(["train", "--resume", "run"]) == 0
     assert capsys.readouterr().out == "run has ended already: finished, 2 of 2 epochs.\n"
     sys.modules.pop("interrupting")
+
+
+def test_a_training_that_did_not_help_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The best model is that before training; a training that helped has no such note."""
+    for helped in (False, True):
+        rows = [{"step": step, "epoch": step, "R@1": 0.5, "MAP@R": 0.4} for step in (0, 1)]
+        logged = {"end": [{"message": "1 of 1 epochs", "reason": "finished", "seconds": 1.0}], "val": rows}
+        run = SimpleNamespace(
+            metrics=logged.__getitem__,
+            chosen=rows[helped],
+            folder=tmp_path,
+            config={},
+            description={"data": {"test": None}},
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(command, "_next_command", lambda _: "likewise lens")
+            command._conclude(run, "")  # type: ignore[arg-type]
+        note = "note: no epoch was better than the model before training, which best.safetensors holds"
+        assert (note in capsys.readouterr().out) is not helped
 
 
 def test_a_full_disk_is_one_sentence(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -147,6 +147,8 @@ UNIT = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.6, 0.8], [0.8, 0.
             r"labels must be in 0..0, one language embedding for each",
         ),
         (lambda: MultiSimilarityMiner(-1.0), "MultiSimilarityMiner: epsilon must be a number ≥ 0, but it is -1.0"),
+        (lambda: MultiSimilarityMiner()(E, Y), r"has shape \(4, 3\); embeddings are mined by miner.pairs\(embeddings,"),
+        (lambda: SemiHardMiner()(E, Y), r"embeddings are mined by miner.triplets\(embeddings, labels\)"),
         (lambda: SemiHardMiner(0.0), "SemiHardMiner: margin must be a number > 0 or None"),
         (lambda: RandomMiner(0), "RandomMiner: n must be a whole number ≥ 1, but it is 0"),
         (lambda: NTXentLoss()(E, Y, E), "reference_labels must be given together with references"),

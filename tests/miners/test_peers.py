@@ -256,6 +256,20 @@ def test_a_loop_ports_line_by_line(row: str) -> None:
     torch.testing.assert_close(found, other(embeddings, labels, hard, references, reference_labels))
 
 
+def test_a_loop_with_our_miner() -> None:
+    """The loop of docs/miners.md: value and gradient are theirs, and a miner inside the loss mines by distance instead."""
+    embeddings, labels = make_batch("ragged", seed=4)
+    embeddings.requires_grad_()
+    hard = miners.MultiSimilarityMiner(epsilon=0.1).pairs(embeddings, labels)
+    found = losses.TripletLoss(margin=0.1, similarity="euclidean")(embeddings, labels, relation=hard)
+    their_hard = theirs.MultiSimilarityMiner(epsilon=0.1)(embeddings, labels)
+    truth = their_losses.TripletMarginLoss(margin=0.1)(embeddings, labels, their_hard)
+    torch.testing.assert_close(found, truth)
+    torch.testing.assert_close(*(torch.autograd.grad(each, embeddings)[0] for each in (found, truth)))
+    inside = losses.TripletLoss(margin=0.1, similarity="euclidean", miner=miners.MultiSimilarityMiner(epsilon=0.1))
+    assert abs(inside(embeddings, labels) - truth) > 1e-4
+
+
 # Differences that stay ----------------------------------------------------------------------------------------------
 
 

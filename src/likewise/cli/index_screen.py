@@ -11,8 +11,13 @@ from likewise.cli.screen import bold, columns, note, print_broken
 from likewise.search import Index
 
 
-def print_update(result: IndexResult, out: Path) -> None:
+def print_update(result: IndexResult, out: Path, *, is_served: bool = False) -> None:
     """Print what was added, replaced and removed.
+
+    Args:
+        result: what was done.
+        out: the index.
+        is_served: whether the index is served next, so that no command has to be suggested.
 
     Examples:
         >>> import tempfile
@@ -21,11 +26,17 @@ def print_update(result: IndexResult, out: Path) -> None:
         ...
     """
     counts = f"{image_count(result.added)} added, {result.replaced:,} replaced, {result.removed:,} removed"
-    print_result(result, out, counts)
+    print_result(result, out, counts, is_served=is_served)
 
 
-def print_result(result: IndexResult, out: Path, change: str) -> None:
+def print_result(result: IndexResult, out: Path, change: str, *, is_served: bool = False) -> None:
     """Print what was done, what the index holds, and what to do next.
+
+    Args:
+        result: what was done.
+        out: the index.
+        change: what was done, in words.
+        is_served: whether the index is served next, so that no command has to be suggested.
 
     Examples:
         >>> import tempfile
@@ -36,6 +47,8 @@ def print_result(result: IndexResult, out: Path, change: str) -> None:
     print_broken(result.broken, f"{out / 'broken.csv'} lists")
     print(f"{bold(str(out))}: {change}")
     print(columns(summarize(result.index)))
+    if is_served:
+        return
     query = "photo.jpg" if result.example is None else os.path.relpath(result.example)
     print(f"next: likewise search {shlex.quote(str(out))} {shlex.quote(query)} --sheet found.png")
     print(f"      likewise serve {shlex.quote(str(out))}")

@@ -113,8 +113,15 @@ def paragraph(text: str, *, indent: int = 0) -> str:
 
 
 def _fill(text: str, first: str, rest: str) -> str:
-    """Lines of the terminal's width; paths and commands are not broken at their hyphens."""
-    return textwrap.fill(text, width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    """Lines of the terminal's width; a path is never broken, so that it can be copied, even if it is longer than a line."""
+    return textwrap.fill(
+        text,
+        width(),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def print_broken(broken: Sequence[Broken], rest: str = "are not listed", *, shown: int = 20) -> None:

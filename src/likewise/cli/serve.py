@@ -134,7 +134,7 @@ def _index_pictures(folder: Path) -> Path | None:
         print_broken(nothing.broken)
         print(nothing, file=sys.stderr)
         return None
-    print_update(result, place)
+    print_update(result, place, is_served=True)
     return place
 
 

@@ -130,7 +130,14 @@ def _resume(words: Sequence[str], device: str | None) -> int:
         return 0
 
     def start(on_start: OnStart) -> Run:
-        return resume(folder, machine=machine, on_start=on_start, allow=allow, allow_changes=changes)
+        def announce(pieces: Pieces, place: str) -> None:
+            on_start(pieces, place)
+            if machine.main:
+                step = begun.checkpoint_step
+                where = "the beginning: there is no checkpoint" if step is None else f"the checkpoint of step {step:,}"
+                print(f"resumed     from {where}", flush=True)
+
+        return resume(folder, machine=machine, on_start=announce, allow=allow, allow_changes=changes)
 
     return _watch(start, machine, allow)
 
@@ -301,6 +308,8 @@ def _conclude(finished: Run, cost: str) -> None:
         ]
         print(bold("on validation classes, in per cent"))
         print(columns([("", "R@1", "MAP@R", ""), *rows]))
+        if best["step"] == 0 and len(validations) > 1:
+            print("note: no epoch was better than the model before training, which best.safetensors holds")
     print(bold(f"{finished.folder}/"))
     print(columns([(name, what) for name, what in _FILES if (finished.folder / name).exists()]))
     if finished.description["data"]["test"] is not None:

@@ -124,6 +124,17 @@ def _count_pairs(chunk: RowChunk) -> tuple[Tensor, ...]:
     return positives.sum(), negatives.sum(), (positives * negatives).sum()
 
 
+def _batch_of(similarities: Tensor, relation: RelationLike | Tensor, method: str) -> PairBatch:
+    """The batch of a matrix of cosine similarities; embeddings in its place are refused with the method to call."""
+    shape = tuple(similarities.shape) if isinstance(similarities, Tensor) else ()
+    if isinstance(relation, Tensor) and len(shape) == 2 and shape[0] != shape[1]:
+        raise ValueError(
+            f"similarities must be a square matrix where the relation is a tensor of labels, but it has shape {shape}; "
+            f"embeddings are mined by miner.{method}(embeddings, labels)"
+        )
+    return batch_from_similarities(similarities, relation, Cosine())
+
+
 class PairMiner(Miner):
     """A miner that keeps pairs, by a condition on each pair's similarity and on folds over its anchor's pairs.
 
@@ -156,7 +167,7 @@ class PairMiner(Miner):
     def __call__(self, similarities: Tensor, relation: RelationLike | Tensor) -> Masks:
         """Mine a similarity matrix: the pairs that are kept, as masks."""
         with torch.no_grad():
-            return Masks(*self._masks(batch_from_similarities(similarities, relation, Cosine())))
+            return Masks(*self._masks(_batch_of(similarities, relation, "pairs")))
 
     def _masks(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
         return dense_masks(batch.under(self.refine(WholeRows(batch))))
@@ -215,7 +226,7 @@ class TripletMiner(Miner):
 
     def __call__(self, similarities: Tensor, relation: RelationLike | Tensor) -> Triplets:
         """Mine a matrix of cosine similarities."""
-        return self.choose(map_rows(batch_from_similarities(similarities, relation, Cosine())))
+        return self.choose(map_rows(_batch_of(similarities, relation, "triplets")))
 
     def triplets(
         self,

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from torch.export import Dim, ExportedProgram
 
 from likewise.files import atomic_write, write_text
 from likewise.formula import one_of
+from likewise.progress import progress
 from likewise.search.embedding import EvalTransform, eval_transform
 from likewise.search.export_card import write_hub
 from likewise.search.export_onnx import onnx_runner, write_onnx
@@ -143,7 +144,7 @@ def export_model(
                 left.unlink(missing_ok=True)
     graph = _Graph(embedder, resolved, preprocessing)
     done = []
-    for each in dict.fromkeys(formats):
+    for each in _report(dict.fromkeys(formats)):
         if each == "hub":
             done.append(_copy(Path(model), folder, graph.plain()))
             name = title or folder.resolve().name
@@ -156,6 +157,15 @@ def export_model(
             done[-1] = _add_script(graph, folder, done[-1])
         _remember(folder, done[-1], resolved)
     return done
+
+
+def _report(formats: Collection[str]) -> Iterator[str]:
+    """The formats one after the other; a graph takes long to trace and to compare, so that each is announced."""
+    with progress("exporting", len(formats), "format", delay=0.0) as advance:
+        for each in formats:
+            advance.print_line(f"writing the format {each} and comparing it with torch")
+            yield each
+            advance(1)
 
 
 def _split_target(target: Path) -> tuple[Path | None, Path]:

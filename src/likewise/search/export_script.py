@@ -33,8 +33,13 @@ def embed(path):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        sys.exit(__doc__)
     for name in sys.argv[1:]:
-        print(name, *embed(name))
+        try:
+            print(name, *embed(name))
+        except OSError as error:
+            sys.exit(f"{name} cannot be read as an image: {error}")
 '''
 
 
