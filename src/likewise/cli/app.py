@@ -13,6 +13,8 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
+from types import TracebackType
 from typing import Any, TextIO
 
 from likewise import __version__
@@ -64,7 +66,10 @@ def main(words: Sequence[str] | None = None) -> int:
         >>> main(["trian"])
         2
     """
-    words = list(sys.argv[1:] if words is None else words)
+    if words is None:  # a program, whose faults Python prints
+        words = sys.argv[1:]
+        sys.excepthook = partial(_print_fault, words)
+    words = list(words)
     debug = "--debug" in words or bool(os.environ.get("LIKEWISE_DEBUG"))
     words = [word for word in words if word != "--debug"]
     try:
@@ -80,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and (error.errno not in NO_ROOM or (error.filename is None and not full)):
             raise
         if debug:
-            traceback.print_exc()
+            _print_fault(words, type(error), error, error.__traceback__)
         if isinstance(error, KeyboardInterrupt):
             print("stopped", file=sys.stderr)
             return 130
@@ -92,6 +97,13 @@ def main(words: Sequence[str] | None = None) -> int:
         elif sys.stderr.isatty() and not NEXT_STEP.search(str(error)):  # in a log one sentence stays one line
             print(f"next: likewise {words[0]} --help", file=sys.stderr)
         return 2
+
+
+def _print_fault(
+    words: Sequence[str], kind: type[BaseException], error: BaseException, place: TracebackType | None
+) -> None:
+    """Print a traceback without the secrets of the command line."""
+    print(hide_in("".join(traceback.format_exception(kind, error, place)), words), end="", file=sys.stderr)
 
 
 def _describe_refused(error: OSError) -> str:
