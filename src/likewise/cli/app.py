@@ -39,6 +39,9 @@ EXAMPLES = (
 NEXT_STEP = re.compile(r"\blikewise [a-z]|\bpip install|\bapt-get|--[a-z]|did you mean")
 """What a refusal has that names the next step: a command, an option or a suggestion."""
 
+OUT = ("-o", "--out")
+"""Options that name a file or a folder to write."""
+
 NO_ROOM = (
     errno.EACCES,
     errno.EPERM,
@@ -129,6 +132,7 @@ def _run(words: list[str]) -> int:
     name, *rest = words
     if name not in COMMANDS:
         raise UserError(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
+    _refuse_urls(rest)
     command = COMMANDS[name]
     silence = quiet() if command.shows_progress and QUIET in rest else nullcontext()
     lacking = missing_packages(command.extra) if command.extra is not None else []
@@ -146,6 +150,17 @@ def _run(words: list[str]) -> int:
             raise
         raise UserError(_describe_missing(name, package)) from missing
     return code
+
+
+def _refuse_urls(words: Sequence[str]) -> None:
+    """Refuse a URL as a place to write to: it would become the name of a folder, with the password in it."""
+    for before, word in zip(["", *words], words, strict=False):
+        name, _, value = word.partition("=")
+        place = word if before in OUT else value if name in OUT else ""
+        if "://" in place:
+            raise UserError(
+                f"--out must be a file or a folder, but it is the URL {place}; --store of likewise index takes a database"
+            )
 
 
 def _describe_missing(command: str, package: Package) -> str:
