@@ -79,16 +79,16 @@ def resident() -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc returns memory when it is asked to")
 def test_the_memory_of_large_images_returns(index: Index):
-    """Six images of 64 MB, which glibc would keep in the heap of a thread."""
+    """Six images of 36 MB, which glibc would keep in the heap of a thread."""
     file = io.BytesIO()
-    Image.new("RGB", (4000, 4000)).save(file, "PNG", compress_level=1)
+    Image.new("RGB", (3000, 3000)).save(file, "PNG", compress_level=1)
     service = Service(index, Limits())
     try:
         service._shrink("small", png_of(8))
         before = resident()
         for _ in range(3):
             list(service._pool.map(lambda _: service._shrink("large", file.getvalue()), range(2)))
-        assert resident() - before < 40
+        assert resident() - before < 25
     finally:
         service.close()
 
