@@ -245,12 +245,12 @@ class Run:
         Args:
             allow_changes: return the damage instead of refusing it.
         """
-        from likewise.trunks import read_tensors
+        from likewise.train.checkpoint import check_model
 
         file = self.folder / "best.safetensors"
         try:
             if file.exists():
-                read_tensors(file)
+                check_model(file)
         except ValueError as error:
             if not allow_changes:
                 raise ValueError(
