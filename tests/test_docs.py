@@ -37,6 +37,13 @@ def test_links_lead_somewhere(page: Path):
             assert (page.parent / target).exists(), target
 
 
+def test_the_tests_that_a_page_names_exist():
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "docs" / "reliability.md").read_text())
+    assert len(named) > 15
+    for file, test in named:
+        assert f"\ndef {test}(" in (ROOT / file).read_text(), f"{file} has no {test}"
+
+
 @loop_over("page", TEXTS)
 def test_make_targets_exist(page: Path):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -73,6 +73,14 @@ def test_the_seal_stays_until_it_is_broken_and_then_it_is_written_down(run: Path
     assert "the final number" not in page
 
 
+def test_a_resume_writes_the_report_that_a_kill_prevented(run: Path):
+    (run / "report.html").unlink()
+    assert main(["train", "--resume", str(run)]) == 0
+    written = (run / "report.html").stat().st_mtime_ns
+    assert main(["train", "--resume", str(run)]) == 0
+    assert (run / "report.html").stat().st_mtime_ns == written
+
+
 def test_a_report_can_be_written_again(run: Path, capsys: pytest.CaptureFixture[str]):
     (run / "report.html").unlink()
     assert main(["report", "run"]) == 0

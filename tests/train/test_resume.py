@@ -500,14 +500,21 @@ def test_metrics_that_are_not_those_of_the_checkpoint(tmp_path, damage):
     assert run.finished
 
 
-def test_a_flipped_bit_in_a_checkpoint_is_noticed(tmp_path):
+@pytest.mark.parametrize("name", ["best", "last"])
+def test_a_flipped_bit_in_a_checkpoint_is_noticed(tmp_path, name):
+    """In the best model, too, before any step: no later epoch may replace it."""
     run = stopped(tmp_path / "run")
-    file = run.folder / "last.safetensors"
+    Embedder("convnet", 4).save(run.folder / "best.safetensors")
+    file = run.folder / f"{name}.safetensors"
     content = bytearray(file.read_bytes())
     content[-100] ^= 4
     file.write_bytes(content)
-    with pytest.raises(ValueError, match=r"is damaged: its tensors have another checksum"):
+    with pytest.raises(ValueError, match=rf"{name}.safetensors .* is damaged: its tensors have another checksum"):
         resumed(run.folder)
+    if name == "best":
+        with pytest.warns(UserWarning, match="continued, but best.safetensors is damaged"):
+            resumed(run.folder, allow_changes=True)
+        assert run.finished
 
 
 def test_memories_of_several_losses(tmp_path, photos):

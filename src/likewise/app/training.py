@@ -175,7 +175,8 @@ def _train_guarded(
         return pieces.train(folder, config, machine, resume=resume, allow_changes=allow_changes)
     except (*EXPECTED, RuntimeError) as error:
         if _count_measured(folder) <= before and ours(error) and not isinstance(error, NotFinite | Collapsed):
-            raise UserError(f"the training: {sentence(error)}") from error
+            problem = sentence(error)
+            raise UserError(problem if problem.startswith("the training ") else f"the training: {problem}") from error
         raise
 
 

@@ -13,6 +13,8 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
+from types import TracebackType
 from typing import Any, TextIO
 
 from likewise import __version__
@@ -36,6 +38,9 @@ EXAMPLES = (
 
 NEXT_STEP = re.compile(r"\blikewise [a-z]|\bpip install|\bapt-get|--[a-z]|did you mean")
 """What a refusal has that names the next step: a command, an option or a suggestion."""
+
+OUT = ("-o", "--out")
+"""Options that name a file or a folder to write."""
 
 NO_ROOM = (
     errno.EACCES,
@@ -64,7 +69,10 @@ def main(words: Sequence[str] | None = None) -> int:
         >>> main(["trian"])
         2
     """
-    words = list(sys.argv[1:] if words is None else words)
+    if words is None:  # a program, whose faults Python prints
+        words = sys.argv[1:]
+        sys.excepthook = partial(_print_fault, words)
+    words = list(words)
     debug = "--debug" in words or bool(os.environ.get("LIKEWISE_DEBUG"))
     words = [word for word in words if word != "--debug"]
     try:
@@ -80,7 +88,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and (error.errno not in NO_ROOM or (error.filename is None and not full)):
             raise
         if debug:
-            traceback.print_exc()
+            _print_fault(words, type(error), error, error.__traceback__)
         if isinstance(error, KeyboardInterrupt):
             print("stopped", file=sys.stderr)
             return 130
@@ -92,6 +100,13 @@ def main(words: Sequence[str] | None = None) -> int:
         elif sys.stderr.isatty() and not NEXT_STEP.search(str(error)):  # in a log one sentence stays one line
             print(f"next: likewise {words[0]} --help", file=sys.stderr)
         return 2
+
+
+def _print_fault(
+    words: Sequence[str], kind: type[BaseException], error: BaseException, place: TracebackType | None
+) -> None:
+    """Print a traceback without the secrets of the command line."""
+    print(hide_in("".join(traceback.format_exception(kind, error, place)), words), end="", file=sys.stderr)
 
 
 def _describe_refused(error: OSError) -> str:
@@ -117,6 +132,7 @@ def _run(words: list[str]) -> int:
     name, *rest = words
     if name not in COMMANDS:
         raise UserError(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
+    _refuse_urls(rest)
     command = COMMANDS[name]
     silence = quiet() if command.shows_progress and QUIET in rest else nullcontext()
     lacking = missing_packages(command.extra) if command.extra is not None else []
@@ -134,6 +150,17 @@ def _run(words: list[str]) -> int:
             raise
         raise UserError(_describe_missing(name, package)) from missing
     return code
+
+
+def _refuse_urls(words: Sequence[str]) -> None:
+    """Refuse a URL as a place to write to: it would become the name of a folder, with the password in it."""
+    for before, word in zip(["", *words], words, strict=False):
+        name, _, value = word.partition("=")
+        place = word if before in OUT else value if name in OUT else ""
+        if "://" in place:
+            raise UserError(
+                f"--out must be a file or a folder, but it is the URL {place}; --store of likewise index takes a database"
+            )
 
 
 def _describe_missing(command: str, package: Package) -> str:

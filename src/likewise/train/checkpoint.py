@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from likewise.checksums import check_checksums, checksums
+from likewise.checksums import TENSORS, TEXT, check_checksums, checksums
 from likewise.files import atomic_write
 
 FORMAT = 1
@@ -253,3 +253,19 @@ def save_model(model: nn.Module, path: Path, classes: Any = None, metrics: Mappi
     tensors = {name: each.detach().cpu().clone(memory_format=layout) for name, each in model.state_dict().items()}
     with atomic_write(path) as part:
         save_file(tensors, part, metadata={"metrics": json.dumps(dict(metrics or {}))})
+
+
+def check_model(path: str | Path) -> None:
+    """Compare the file of a model with its checksums.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except SafetensorError as damaged:
+        raise ValueError(f"{path} must be a safetensors file, but it is damaged: {damaged}") from None
+    card = "".join(text for key, text in metadata.items() if key not in ("format", TENSORS, TEXT))
+    check_checksums(path, tensors, card, metadata)

@@ -452,6 +452,7 @@ class _Training:
         notes = check_same(before, self.description, allow_changes)
         if state:
             notes += self.run.check_metrics(state["metrics_size"], state.get("metrics_sha256"), allow_changes)
+            notes += self.run.check_best(allow_changes)
             self.progress = self.snapshot.load(tensors, state)
             self.meter.load(self.progress.losses)
             self.start_time -= self.progress.seconds

@@ -239,6 +239,26 @@ class Run:
             )
         return [problem]
 
+    def check_best(self, allow_changes: bool = False) -> list[str]:
+        """Check the checksums of ``best.safetensors``, which no later epoch may replace.
+
+        Args:
+            allow_changes: return the damage instead of refusing it.
+        """
+        from likewise.train.checkpoint import check_model
+
+        file = self.folder / "best.safetensors"
+        try:
+            if file.exists():
+                check_model(file)
+        except ValueError as error:
+            if not allow_changes:
+                raise ValueError(
+                    f"{error}; restore it from a copy, or allow_changes=True (--allow-changes) continues without it"
+                ) from error
+            return [f"{file.name} is damaged"]
+        return []
+
     def forget_after(self, size: int) -> None:
         """Cut ``metrics.jsonl`` back to the moment of a checkpoint: what came after will be measured again."""
         file = refuse_link(self.folder / "metrics.jsonl")

@@ -23,7 +23,7 @@ from likewise.search.calibration import Calibration
 from likewise.search.matches import Floats, Ids, Item, Matches
 from likewise.search.places import place_below
 from likewise.search.rerank import KReciprocal, QueryExpansion
-from likewise.search.serve.decoders import Decoders
+from likewise.search.serve.decoders import LARGE, Decoders, return_memory
 from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, kind_by_content, read_upload
 from likewise.search.serve.map import Map, map_of
 from likewise.search.serve.queue import Batches
@@ -190,7 +190,12 @@ class Service:
             )
         encoder = self.index.encoder()
         with self._full_size:
-            return encoder.shrink(read_upload(data, self.limits, name, self._decoders))
+            image = read_upload(data, self.limits, name, self._decoders)
+            shrunk, is_large = encoder.shrink(image), image.width * image.height > LARGE
+            del image
+            if is_large:
+                return_memory()
+            return shrunk
 
     async def run_in_thread(self, call: Callable[[], Result]) -> Result:
         """Something that takes a moment, in another thread."""
