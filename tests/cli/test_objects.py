@@ -21,6 +21,7 @@ from likewise.trunks import TRUNKS, Embedder
 
 MORE = {
     "DirectionRegularized": ["--loss.loss", "ProxyNCALoss"],
+    "Cascade": ["--loss.loss", "ContrastiveLoss", "--loss.dims", "[4, 4]", "--loss.shares", "[0.5]"],
     "Fusion": ["--loss.loss", "ContrastiveLoss", "--loss.other", "ProxyAnchorLoss", "--loss.other.margin", "0.2"],
     "LanguageGuidance": ["--loss.loss", "ContrastiveLoss"],
     "Matryoshka": ["--loss.loss", "ContrastiveLoss", "--loss.dims", "[4, 8]"],
@@ -70,6 +71,7 @@ def test_every_sampler_can_be_made(name: str):
         "RandomBatchSampler": ["--sampler.batch_size", "4"],
         "HardPairSampler": ["--sampler.batch_size", "8", "--sampler.pairs", "2"],
         "SmartMiningSampler": ["--sampler.batch_size", "6", "--sampler.anchors", "2"],
+        "MagnetSampler": ["--sampler.clusters", "4"],
         "SemiSupervisedSampler": ["--sampler.classes", "4", "--sampler.clusters", "5"],
     }.get(name, ["--sampler.classes", "4"])
     config = parse_request(read_request(["--data", "Glyphs", "--sampler", name, *sizes]))

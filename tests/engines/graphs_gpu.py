@@ -47,6 +47,8 @@ NOT_CAPTURED = {
     "HAPLoss",
     "HAPPIERLoss",
     "NDCGLoss",
+    "HierarchicalTripletLoss",
+    "PDDMLoss",  # a network
 }
 """Losses that a graph does not serve; `WeightedPairLoss` calls a function of the user."""
 

@@ -170,6 +170,8 @@ def test_no_setting_of_a_configuration_slips_through(path: str):
     place[path.rpartition(".")[2]] = "other" if old is None or isinstance(old, str | list) else old * 2 + 3
     if short.startswith("split.validation"):
         place["validation"] = 0.3
+    if short == "scales":
+        place["scales"] = [1.0, 0.8]
     if short == "model.freeze":
         place["freeze"] = "trunk"
     told = found(one, other)

@@ -66,7 +66,7 @@ def test_the_section_compares_with_the_contrastive_loss():
     }
     text = plot_recent.section(report, verdict)
     assert "better: *ROADMAP*; worse: *Smooth-AP*" in text
-    assert "optimizing the metric pays** beside the best of the 2 older methods" in text
+    assert "optimizing the metric pays**, compared with the best of the 2 older methods" in text
     assert [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| S")] == [
         "| Sigmoid",
         "| Smooth-AP",

@@ -71,7 +71,7 @@ def test_frozen_and_hashable():
         (lambda: Preprocessing(order="L"), "mean must have one number for each of L's channels, but it has 3"),
         (lambda: Preprocessing(std=(1.0, 0.0, 1.0)), r"std must be positive, but it is \(1.0, 0.0, 1.0\)"),
         (lambda: Preprocessing(white=0.0), "white must be positive, but it is 0.0"),
-        (lambda: Preprocessing(size=0), "size must be a whole number ≥ 1, but it is 0"),
+        (lambda: Preprocessing(size=0), "size must be a whole number from 1 to 4,096, but it is 0"),
         (lambda: IMAGENET(BYTES[:, :1]), r"images must have shape \(B, 3, H, W\) or \(3, H, W\), but the shape is"),
         (
             lambda: IMAGENET(BYTES.long()),

@@ -56,7 +56,7 @@ def _read(run: Description) -> Conditions:
     model = _find(run, "config", "model")
     train = _section(run, "train")
     return Conditions(
-        trunk=_find(model, "trunk"),
+        trunk=_trunks(model),
         pretraining=_find(model, "weights"),
         embedding_size=_find(model, "dim"),
         pooling=_find(model, "pool"),
@@ -145,6 +145,12 @@ def _settings(run: Description, name: str, always: Sequence[str], by_name: Mappi
 def _is_frozen(run: Description) -> bool:
     """Whether only the head was trained, on features that were computed once."""
     return bool(_find(run, "config", "model", "freeze") == "trunk")
+
+
+def _trunks(model: Any) -> Any:
+    """The trunk, and that of a second encoder."""
+    trunk, text = _find(model, "trunk"), _find(model, "text")
+    return trunk if text in (NOT_RECORDED, None) else f"{trunk} and {text}"
 
 
 def _augmentation(run: Description) -> Any:
