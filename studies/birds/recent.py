@@ -87,12 +87,21 @@ def pack(folder: Path) -> None:
     """The weights, every setting of every search, and the configurations that final trainings start from."""
     pack_weights(folder)
     done = {row["method"] for row in (read(RESULTS) or {"rows": []})["rows"]}
+    pack_searches(folder, {name: each for name, each in searches().items() if name not in done})
+
+
+def pack_searches(folder: Path, chosen: Mapping[str, search.Search], dims: Sequence[int] = DIMS) -> None:
+    """Write what travel.py runs: the trials of every search, and what final trainings start from.
+
+    Args:
+        folder: of the pack, with its weights.
+        chosen: the searches.
+        dims: the dimensions of final trainings.
+    """
     planned = {}
-    for name, each in searches().items():
-        if name in done:
-            continue
+    for name, each in chosen.items():
         trials = search.plan(each, Study(folder / STUDY_DATABASE))
-        planned[name] = {"config": each.config, "trials": [trial.to_dict() for trial in trials]}
+        planned[name] = {"config": each.config, "dims": list(dims), "trials": [trial.to_dict() for trial in trials]}
     (folder / STUDY_DATABASE).unlink()  # travel.py adds one method after another
     (folder / SEARCHES).write_text(json.dumps(planned))
     (folder / PACK_FILE).write_text(json.dumps({"metric": "MAP@R"}))

@@ -23,14 +23,13 @@ from safetensors.torch import save_file
 
 from benchmarks.harness import fill, make_parser, write
 from benchmarks.harness import table as markdown
-from likewise.protocols.packing import PACK_FILE
 from likewise.protocols.pairs import compare
 from likewise.protocols.study import STUDY_DATABASE, Study
 from likewise.trunks import TRUNKS, read_state
 from studies.birds import search
 from studies.birds.claims import METRIC, together
+from studies.birds.recent import pack_searches
 from studies.birds.record import PLACES, part_of, row_of
-from studies.birds.travel import SEARCHES
 from studies.birds.verdict import DIMS, rows_of, settled, table
 
 RESULTS = Path(__file__).parent / "results" / "birds.json"
@@ -60,16 +59,7 @@ def pack(folder: Path) -> None:
     """The weights, every setting of every search, and the configurations that final trainings start from."""
     folder.mkdir(parents=True, exist_ok=True)
     pack_weights(folder / f"{NEW}.safetensors")
-    planned = {}
-    for name, each in searches().items():
-        trials = search.plan(each, Study(folder / STUDY_DATABASE))
-        planned[name] = {"config": each.config, "dims": [DIM], "trials": [trial.to_dict() for trial in trials]}
-    (folder / STUDY_DATABASE).unlink()  # travel.py adds one method after another
-    (folder / SEARCHES).write_text(json.dumps(planned))
-    (folder / PACK_FILE).write_text(json.dumps({"metric": "MAP@R"}))
-    count = sum(len(each["trials"]) for each in planned.values())
-    size = sum(each.stat().st_size for each in folder.iterdir()) / 2**20
-    print(f"{count} trials of {len(planned)} searches; {size:.1f} MiB in {folder}")
+    pack_searches(folder, searches(), (DIM,))
 
 
 def pack_weights(path: Path) -> None:
