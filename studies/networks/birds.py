@@ -135,19 +135,27 @@ def section(found: Report) -> str:
     head = ["loss", *(f"{metric}, {TITLES[trunk]}" for metric in ("MAP@R", "R@1") for trunk in (OLD, NEW))]
     lines = markdown([*head, "difference of MAP@R", f"{TITLES[NEW]} is"], rows, words=(0, 6))
     answers = [titled(found["against"][metric]["all"]["sentence"]) for metric in (METRIC, "test R@1")]
-    return f"{INTRODUCTION}\n\n{lines}\n\nOver these losses together, {'; '.join(answers)}."
+    collapsed, trials = found["search"]["collapsed"], found["search"]["trials"]
+    return (
+        f"{INTRODUCTION}\n\n{lines}\n\nOver these losses together, {'; '.join(answers)}. In the search, {collapsed} of "
+        f"{TITLES[NEW]}'s {trials} trainings collapsed: every embedding became the same."
+    )
 
 
 INTRODUCTION = f"""## Which network?
 
-The thesis (section 4.2.1, figure 31) finds ResNet-50 ahead of BN-Inception and GoogLeNet with every loss, by R@1 without
-intervals. Here two networks get equal terms: CUB-200-2011 at 128 px, crops of 112 px, 512 dimensions, frozen batch norms, the same ten settings for each
-loss, and five seeds of the setting that is best on validation classes, on test classes that no choice has looked at.
-{TITLES[OLD]} has 3.4 million parameters and its trainings are those of the [reality check](reality-check.md); {TITLES[NEW]}
-has 23.5 million and begins with `{WEIGHTS}`. Numbers are in per cent, with 95% intervals over seeds; differences are
-{TITLES[NEW]}'s less {TITLES[OLD]}'s, paired by seed, and the verdicts are corrected for {len(LOSSES)} losses (Holm). Both start
-from different ImageNet weights, so that the answer is about the pair of network and weights
-(`python -m studies.networks.birds`, `studies/networks/results/birds.json`)."""
+The thesis (section 4.2.1, figure 31) reports that ResNet-50 beats BN-Inception and GoogLeNet with every loss, by R@1 and without
+intervals. This comparison gives two networks equal terms: CUB-200-2011 at 128 px, crops of 112 px, 512 dimensions, frozen batch
+norms, and the same ten settings per loss. The setting that is best on validation classes is trained with five seeds and measured
+on sealed test classes.
+
+- {TITLES[OLD]} has 3.4 million parameters; its trainings are those of the [reality check](reality-check.md).
+- {TITLES[NEW]} has 23.5 million parameters and starts from `{WEIGHTS}`. The two networks start from different ImageNet weights, so
+  the answer is about a network together with its weights.
+- Numbers are percentages with 95% intervals over seeds. Differences are {TITLES[NEW]} minus {TITLES[OLD]}, paired by seed; the
+  verdicts are corrected for {len(LOSSES)} losses (Holm).
+
+To repeat it: `python -m studies.networks.birds`; results: `studies/networks/results/birds.json`."""
 
 
 def titled(sentence: str) -> str:
