@@ -102,7 +102,7 @@ TABLE = [
 
 @loop_over("batch, formulas, expected", TABLE)
 def test_auto(batch: Fake, formulas: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DISPATCH, "_has_triton", lambda: True)
+    monkeypatch.setattr(DISPATCH, "has_triton", lambda: True)
     plan = engines.choose(batch)
     assert (plan.formulas if formulas else plan.rows) is EngineKind(expected)
 
@@ -182,7 +182,7 @@ def test_nobody_imports_triton_before_it_is_needed() -> None:
 
 
 def test_a_missing_triton_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    DISPATCH._has_triton.cache_clear()
+    DISPATCH.has_triton.cache_clear()
     monkeypatch.setattr(DISPATCH.importlib.util, "find_spec", lambda name: None)
     try:
         with pytest.warns(UserWarning, match="Triton is not installed, so large batches on the GPU run in chunks"):
@@ -191,7 +191,7 @@ def test_a_missing_triton_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
             engines.choose(Fake(pairs(GPU), "cuda")).formulas is EngineKind.CHUNKED
         )  # and no second warning, which would be an error
     finally:
-        DISPATCH._has_triton.cache_clear()
+        DISPATCH.has_triton.cache_clear()
 
 
 # ------------------------------------------------------------------------------------------------ nobody else decides
@@ -274,7 +274,7 @@ MANY = DISPATCH.KERNELS_IN_GRAPH[0]
 def test_graphs_run_kernels_where_they_need_not_ask(
     loss: losses.PairLoss, dtype: torch.dtype, pairs: int, plan: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(DISPATCH, "_has_triton", lambda: True)
+    monkeypatch.setattr(DISPATCH, "has_triton", lambda: True)
     similarity = as_similarity(loss.similarity)
     assert choose_in_graph(loss.declarations(), similarity, loss.miner, dtype, pairs).value == plan
 

@@ -482,7 +482,7 @@ def test_the_engine_follows_the_dtype_of_both_sides(
     embeddings: torch.dtype, references: torch.dtype | None, plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kernels compute in float32: float64 on either side takes the matrix."""
-    monkeypatch.setattr(sys.modules["likewise.engines.dispatch"], "_has_triton", lambda: True)
+    monkeypatch.setattr(sys.modules["likewise.engines.dispatch"], "has_triton", lambda: True)
     rows = torch.empty(1500, 2, device="meta")
     labels = torch.empty(1500, dtype=torch.int64, device="meta")
     others = (None, None) if references is None else (rows.to(references), labels)
@@ -497,7 +497,8 @@ def test_the_engine_follows_the_dtype_of_both_sides(
         (losses.ArcFaceLoss(4096, 2), 4000, "dense"),
         (losses.ArcFaceLoss(4096, 2), 4096, "triton"),
         (losses.ArcFaceLoss(4096, 2), 65536, None),
-        (losses.SubCenterArcFaceLoss(2048, 2, centers=2), 4096, None),
+        (losses.SubCenterArcFaceLoss(2048, 2, centers=2), 8191, "dense"),
+        (losses.SubCenterArcFaceLoss(2048, 2, centers=2), 8192, None),
         (losses.ProxyRepulsionLoss(4096, 2), 4000, "dense"),
     ],
 )
@@ -505,7 +506,7 @@ def test_heads_run_kernels_where_their_matrix_is_large(
     loss: losses.ProxyLoss, rows: int, plan: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pooled centers have no kernels."""
-    monkeypatch.setattr(sys.modules["likewise.engines.dispatch"], "_has_triton", lambda: True)
+    monkeypatch.setattr(sys.modules["likewise.engines.dispatch"], "has_triton", lambda: True)
     embeddings, labels = torch.empty(rows, 2, device="meta"), torch.empty(rows, dtype=torch.int64, device="meta")
     chosen = module._choose(loss, (embeddings, labels))
     assert (None if chosen is None else chosen.value) == plan

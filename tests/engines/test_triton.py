@@ -15,7 +15,7 @@ from likewise.engines import dispatch
 from tests.engines import triton_gpu
 
 HERE = Path(__file__).parent
-PARTS = ("inputs calls precision", "losses formulas")
+PARTS = ("inputs calls precision blending", "losses formulas")
 EMBEDDINGS, LABELS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
 
 
@@ -71,7 +71,7 @@ def test_without_a_gpu_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_triton_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr(dispatch, "_has_triton", lambda: False)
+    monkeypatch.setattr(dispatch, "has_triton", lambda: False)
     with pytest.raises(ImportError, match=r"needs Triton.*pip install triton") as caught:
         losses.MultiSimilarityLoss(backend="triton")(EMBEDDINGS, LABELS)
     assert "\n" not in str(caught.value)

@@ -159,17 +159,18 @@ def choose_in_graph(
     plain = all(isinstance(term, Term) and not (term.folds_each_positive or term.reads_pair_numbers) for term in terms)
     mined = miner is None or hasattr(miner, "keep")
     fits = least <= pairs < most and dtype != torch.float64 and type(similarity) in IN_KERNELS
-    return EngineKind.TRITON if fits and plain and mined and _has_triton() else EngineKind.DENSE
+    return EngineKind.TRITON if fits and plain and mined and has_triton() else EngineKind.DENSE
 
 
 def _runs_in_kernels(batch: PairBatch) -> bool:
     fits = batch.dtype == torch.float32 and type(batch.similarity) in IN_KERNELS and batch.matrix is None
     # kernels finish their folds, but shards need unfinished states
-    return batch.relation.device.type == "cuda" and fits and batch.shards is SINGLE_PROCESS and _has_triton()
+    return batch.relation.device.type == "cuda" and fits and batch.shards is SINGLE_PROCESS and has_triton()
 
 
 @functools.cache
-def _has_triton() -> bool:
+def has_triton() -> bool:
+    """Whether Triton is installed; a warning says once that it is not."""
     there = importlib.util.find_spec("triton") is not None
     if not there:
         warnings.warn(
@@ -188,7 +189,7 @@ def _check_triton(batch: PairBatch) -> None:
     device = batch.relation.device.type
     if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
-    if not _has_triton():
+    if not has_triton():
         raise ImportError("backend='triton' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
     if isinstance(batch.similarity, Pooled):
         raise TypeError(

@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from likewise.engines import graphs
 from likewise.engines.chunked import plan_rows, settle, settle_mining
 from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.pair_numbers import cut_rows
@@ -128,7 +129,8 @@ class WholeRows:
     def positive_index(self, most: int | None = None) -> PositiveIndex | None:
         """The positions of each anchor's positives."""
         options = {} if most is None else {"most": most}
-        return find_positive_index(self.batch, large=self._large, **options)
+        m, n = self.batch.shape
+        return find_positive_index(self.batch, large=self._large or m * n >= graphs.UP_TO, **options)
 
 
 class ChunkedRows(WholeRows):

@@ -109,7 +109,9 @@ def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> EngineKind | Non
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
     # small batches need no look at the declaration; up to its limit, a table of proxies is faster as a whole
     least = graphs.UP_TO if hasattr(loss, "proxies") else KERNELS_IN_GRAPH[0]
-    if pairs >= least and embeddings is not None and not getattr(loss, "pools_centers", False):  # kernels do not pool
+    if getattr(loss, "pools_centers", False):  # kernels of formulas do not pool
+        return EngineKind.DENSE if pairs < graphs.POOLED_UP_TO else None
+    if pairs >= least and embeddings is not None:
         similarity, dtype = as_similarity(loss.similarity), embeddings.dtype
         if len(arguments) > 2 and arguments[2] is not None:
             dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch

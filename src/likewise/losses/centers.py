@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from likewise._compat import is_transformed
+from likewise.engines import blend
 
 
 def nearest_center(similarities: Tensor) -> Tensor:
@@ -53,5 +54,4 @@ def blend_centers(similarities: Tensor, temperature: float) -> Tensor:
         >>> blend_centers(torch.tensor([[[0.0, 1.0]]]), temperature=1.0)
         tensor([[0.7311]])
     """
-    across = similarities.transpose(1, 2)
-    return (torch.softmax(across / temperature, dim=1) * across).sum(dim=1)
+    return blend(similarities.transpose(1, 2), temperature)
