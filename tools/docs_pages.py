@@ -1,4 +1,4 @@
-"""A page for every loss and miner, made when the site is built: nothing on it is written by hand."""
+"""Generate a page for every loss and miner when the site is built."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BASES = {"PairLoss", "ProxyLoss", "Between", "MinedCounts", "Miner", "PairMiner"
 
 
 def described(room: str) -> list[type]:
-    """The classes of a room that get a page."""
+    """Return the classes of a package that get a page."""
     exported = [getattr(ROOMS[room], name) for name in ROOMS[room].__all__ if name not in BASES]
     return [each for each in exported if inspect.isclass(each)]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages."""
+    """Add the generated pages."""
     for room in ROOMS:
         for kind in described(room):
             files.append(File.generated(config, f"{room}/{kind.__name__}.md", content=page(room, kind)))
@@ -32,7 +32,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """List the pages where their overview asks for it."""
+    """Replace the marker on an overview page by the list of pages."""
     for room in ROOMS:
         links = " · ".join(f"[{kind.__name__}]({room}/{kind.__name__}.md)" for kind in described(room))
         markdown = markdown.replace(f"<!-- pages: {room} -->", links)
@@ -40,7 +40,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def page(room: str, kind: type) -> str:
-    """One page: the docstring with its formula, source and example, and the table of hyper-parameters."""
+    """Return one page: the docstring with formula, source and example, and the table of hyper-parameters."""
     lines = [
         f"# {kind.__name__}",
         "",
@@ -63,7 +63,7 @@ def page(room: str, kind: type) -> str:
 
 
 def row(name: str, default: Any, hyper: Any) -> str:
-    """One line of the table."""
+    """Return one row of the table."""
     low, high = hyper.search
     scale = "logarithmic" if hyper.log else "linear"
     step = f", steps of {hyper.step:g}" if hyper.step else ""
