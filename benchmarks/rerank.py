@@ -214,7 +214,10 @@ def table(report: Row) -> str:
         lines.append(f"| {' | '.join([name, *cells, *costs])} |")
     about = report["machine"]
     seeds = len(plain)
-    lines += ["", f"Means over {seeds} networks in percent, ± the standard deviation of the gain; times are for one query."]
+    lines += [
+        "",
+        f"Means over {seeds} networks in percent, ± the standard deviation of the gain; times are for one query.",
+    ]
     lines[-1] += f" {about['cpu']}, {about['threads']} thread{'s' * (about['threads'] != 1)}."
     return "\n".join(lines)
 
