@@ -144,13 +144,14 @@ def main() -> None:
 
 
 def shown(found: dict[str, Any]) -> str:
-    """The table of the page."""
-    lines = ["| loss | test MAP@R, defaults | tuned | |", "| :-- | --: | --: | :-- |"]
+    """The table of the page, and the verdict on each loss."""
+    lines = ["| loss | test MAP@R, defaults | tuned |", "| :-- | --: | --: |"]
+    verdicts = [""]
     for row in found["losses"]:
         default, tuned = (100 * statistics.mean(row["test MAP@R"][which]) for which in ("default", "tuned"))
-        sentence = row["sentence"].replace(f"{row['loss']}, ", "")
-        lines.append(f"| {row['loss']} | {default:.1f} | {tuned:.1f} | {sentence} |")
-    return "\n".join(lines)
+        lines.append(f"| {row['loss']} | {default:.1f} | {tuned:.1f} |")
+        verdicts.append(f"- {row['loss']}: " + row["sentence"].replace(f"{row['loss']}, ", "") + ".")
+    return "\n".join(lines + verdicts)
 
 
 if __name__ == "__main__":
