@@ -198,7 +198,7 @@ def table(report: Row) -> str:
     rows = report["rows"]
     plain = {row["seed"]: row for row in rows if row["what"] == "plain"}
     lines = [
-        "| | R@1 | gain | MAP@R | gain | embedding, ms | search, ms |",
+        "| option | R@1 | gain | MAP@R | gain | embedding, ms | search, ms |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for option in OPTIONS:
@@ -210,10 +210,14 @@ def table(report: Row) -> str:
             cells += [f"{100.0 * mean(row[name] for row in of):.1f}"]
             cells += ["" if option.name == "plain" else f"{mean(gains):+.1f}{spread}"]
         costs = [number(mean(row[name] for row in of)) for name in ("embedding ms", "search ms")]
-        lines.append(f"| {' | '.join([option.name, *cells, *costs])} |")
+        name = option.name.replace("mirrored, too", "with flips")
+        lines.append(f"| {' | '.join([name, *cells, *costs])} |")
     about = report["machine"]
     seeds = len(plain)
-    lines += ["", f"Means over {seeds} networks in per cent, ± the standard deviation of the gain; for one query."]
+    lines += [
+        "",
+        f"Means over {seeds} networks in percent, ± the standard deviation of the gain; times are for one query.",
+    ]
     lines[-1] += f" {about['cpu']}, {about['threads']} thread{'s' * (about['threads'] != 1)}."
     return "\n".join(lines)
 

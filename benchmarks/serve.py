@@ -202,16 +202,16 @@ def table(report: dict[str, Any]) -> str:
     """The lines of the page."""
     names = (
         "load",
-        "queries a second",
-        "half are answered in",
-        "99 of 100 in",
+        "queries/s",
+        "median latency",
+        "99th percentile",
         "errors",
         "memory, first and last tenth",
     )
     lines = ["| " + " | ".join(names) + " |", "| --- | --: | --: | --: | --- | --- |"]
     for load, name in (
-        ("steady", f"{report['rate']:.0f} queries arrive each second"),
-        ("saturated", f"{report['clients']} clients, without a pause"),
+        ("steady", f"{report['rate']:.0f} queries arrive per second"),
+        ("saturated", f"{report['clients']} clients without a pause"),
     ):
         row = report[load]
         cells = (
@@ -224,7 +224,7 @@ def table(report: dict[str, Any]) -> str:
         )
         lines.append("| " + " | ".join(cells) + " |")
     note = (
-        f"While nothing else ran, this machine stood still for up to {report['longest_stall_ms']:.0f} ms at a time "
+        f"Without any load, this machine stalled for up to {report['longest_stall_ms']:.0f} ms at a time "
         f"({100 * report['stalled_share']:.0f}% of the time)."
     )
     return "\n".join([*lines, "", note])

@@ -99,6 +99,7 @@ def planned(table: Study, with_defaults: bool) -> int:
 def report(table: Study, with_defaults: bool) -> dict[str, Any]:
     """The improvement of MAP@R on the sealed characters, with its interval."""
     rows = [result.row() for result in table.results() if result.trial.stage == "final" and result.status == "done"]
+    rows.sort(key=lambda row: row["seed"])  # scores of one seed are pairs
     found = []
     for name, search in searches(with_defaults).items():
         tried = history(search, table)
@@ -144,13 +145,19 @@ def main() -> None:
 
 
 def shown(found: dict[str, Any]) -> str:
-    """The table of the page."""
-    lines = ["| loss | test MAP@R, defaults | tuned | |", "| :-- | --: | --: | :-- |"]
+    """The table of the page, and the verdict on each loss."""
+    lines = ["| loss | test MAP@R, defaults | tuned |", "| :-- | --: | --: |"]
+    verdicts = [""]
     for row in found["losses"]:
         default, tuned = (100 * statistics.mean(row["test MAP@R"][which]) for which in ("default", "tuned"))
-        sentence = row["sentence"].replace(f"{row['loss']}, ", "")
-        lines.append(f"| {row['loss']} | {default:.1f} | {tuned:.1f} | {sentence} |")
-    return "\n".join(lines)
+        lines.append(f"| {row['loss']} | {default:.1f} | {tuned:.1f} |")
+        rows = [
+            {"method": which, "seed": seed, "test MAP@R": score}
+            for which, scores in row["test MAP@R"].items()
+            for seed, score in enumerate(scores)
+        ]
+        verdicts.append(f"- {row['loss']}: {compare(rows, 'tuned', 'default', 'test MAP@R')}.")
+    return "\n".join(lines + verdicts)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def main() -> None:
 def table(report: dict[str, Any]) -> str:
     """A row for each way of searching an index."""
     lines = [
-        "| | recall@10 | queries a second, 1,000 together | one alone, ms | built in |",
+        "| search | recall@10 | queries/s, batches of 1,000 | single query, ms | build time |",
         "| :-- | --: | --: | --: | --: |",
     ]
     for row in report["index"]:
@@ -43,7 +43,7 @@ def table(report: dict[str, Any]) -> str:
     lines += [
         "",
         f"{first['items']:,} synthetic vectors of {first['dim']} dimensions, in classes of fifty; {about['cpu']}, {about['cores']} "
-        f"cores, all in one run. Opening the index took {1000 * first['open_s']:.0f} ms.",
+        f"cores, one run. Opening the index took {1000 * first['open_s']:.0f} ms.",
     ]
     return "\n".join(lines)
 
@@ -53,8 +53,8 @@ UPDATES = {
     "update_1_percent_s": "replace or add 1% of the items",
     "remove_1_percent_s": "remove 1%",
     "add_one_s": "add one item",
-    "calibrate_s": "keep a calibration (all files are shared)",
-    "restore_s": "restore a version (checksums compared)",
+    "calibrate_s": "store a calibration (all files are shared)",
+    "restore_s": "restore a version (checksums verified)",
     "filter_ms": "filter by a text and a number",
 }
 
@@ -62,15 +62,15 @@ UPDATES = {
 def updates_table(report: dict[str, Any]) -> str:
     """How long each change takes."""
     found, about = report["update"], report["machine"]
-    lines = ["| | |", "| :-- | --: |"]
+    lines = ["| operation | time |", "| :-- | --: |"]
     for key, name in UPDATES.items():
         lines.append(f"| {name} | {number(found[key])} {'ms' if key.endswith('_ms') else 's'} |")
     lines += [
         "",
         f"{found['items']:,} items x {found['dim']} in {found['storage']}, with thumbnails of {found['thumbnail_bytes']:,} bytes: "
-        f"{found['index_mb'] / 1e3:.1f} GB, and {found['kept_versions_mb'] / 1e3:.1f} GB with all versions that are kept; {about['cpu']}, "
-        f"{about['cores']} cores, which other programs used, too (load {report['load_average'][0]:.0f}); the fastest of three (`python "
-        "-m benchmarks.search.updates`). [What kills leave](reliability.md#how-it-is-tested).",
+        f"{found['index_mb'] / 1e3:.1f} GB, and {found['kept_versions_mb'] / 1e3:.1f} GB with all kept versions; {about['cpu']}, "
+        f"{about['cores']} cores, shared with other programs (load {report['load_average'][0]:.0f}); the fastest of three (`python "
+        "-m benchmarks.search.updates`). [Behavior after kills](reliability.md#how-it-is-tested).",
     ]
     return "\n".join(lines)
 
