@@ -55,6 +55,8 @@ def test_own_loop():
     assert 0 < load(EXAMPLES / "own_loop.py").main(["--epochs", "1", "--images", "2", "--steps", "2"]) < 1
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # that library's own warnings
 def test_lightning_loop():
     pytest.importorskip("lightning")
     assert 0 < load(EXAMPLES / "lightning_loop.py").main(["--epochs", "1", "--images", "2", "--steps", "2"]) < 1
