@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "from-pytorch-metric-learning.md"
@@ -75,6 +76,7 @@ def test_names_of_likewise_on_the_page_exist():
         assert any(hasattr(room, name) for room in rooms), name
 
 
+@pytest.mark.slow  # to import them
 @pytest.mark.parametrize(
     ("package", "module", "page"),
     [
@@ -92,3 +94,40 @@ def test_every_class_of_other_libraries_is_on_the_page(package: str, module: str
     except ImportError as error:
         pytest.skip(str(error))
     assert names - named(DOCS / page) == set()
+
+
+@pytest.mark.slow  # to import it
+def test_losses_of_sentence_transformers():
+    """Those that the page says are equal."""
+    pytest.importorskip("sentence_transformers")
+    from sentence_transformers.sentence_transformer import losses as theirs
+
+    from likewise.formula import Euclidean
+    from likewise.losses import AnglELoss, CoSENTLoss, NTXentLoss, TripletLoss
+    from likewise.miners import BatchHardMiner, SemiHardMiner
+
+    labels = torch.arange(64) // 4
+    x = torch.randn(64, 8) + 2 * torch.randn(16, 8)[labels]
+    raw: dict[str, Any] = {"similarity": Euclidean(normalize=False)}
+    hard: dict[str, Any] = {**raw, "miner": BatchHardMiner(), "reduction": "mean"}
+    semi: dict[str, Any] = {**raw, "miner": SemiHardMiner(), "reduction": "mean"}
+    labeled = [
+        (theirs.BatchAllTripletLoss(None, margin=3.0).batch_all_triplet_loss, TripletLoss(3.0, **raw)),
+        (theirs.BatchHardTripletLoss(None, margin=3.0).batch_hard_triplet_loss, TripletLoss(3.0, **hard)),
+        (
+            theirs.BatchHardSoftMarginTripletLoss(None).batch_hard_triplet_soft_margin_loss,
+            TripletLoss(0.0, soft=True, **hard),
+        ),
+        (theirs.BatchSemiHardTripletLoss(None, margin=3.0).batch_semi_hard_triplet_loss, TripletLoss(3.0, **semi)),
+    ]
+    for their_loss, our_loss in labeled:
+        assert float(their_loss(labels, x)) == pytest.approx(float(our_loss(x, labels)), rel=1e-4)
+
+    y, scores = torch.randn(64, 8), torch.rand(64)
+    paired = [
+        (theirs.MultipleNegativesRankingLoss(None), NTXentLoss(1 / 20)(x, references=y, relation="paired")),
+        (theirs.CoSENTLoss(None), CoSENTLoss()(x, scores, y)),
+        (theirs.AnglELoss(None), AnglELoss()(x, scores, y)),
+    ]
+    for their_module, value in paired:
+        assert float(their_module.compute_loss_from_embeddings([x, y], scores)) == pytest.approx(float(value), rel=1e-4)
