@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     model: nn.Module = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 8))
     if world_size > 1:
         model = DistributedDataParallel(model)
-    # DistributedDataParallel alone would compute a loss within each process's share of the batch.
+    # Without Gathered, DistributedDataParallel computes a loss within each process's share of the batch.
     loss = Gathered(MultiSimilarityLoss())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
