@@ -81,6 +81,9 @@ def clustering_scores(labels: Array, clusters: Array) -> dict[str, float]:
         labels: the class of each sample, integers ``(n,)``: any dtype, any ids.
         clusters: the cluster of each sample, integers ``(n,)``: any dtype, any ids.
 
+    Returns:
+        ``"NMI"``, ``"AMI"`` and ``"F1"`` as fractions.
+
     Examples:
         >>> import torch
         >>> scores = clustering_scores(torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([7, 7, 9, 9, 9, 9]))

@@ -45,7 +45,7 @@ class CollapseWarning(UserWarning):
 
 
 def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int = MEMORY) -> dict[str, Any]:
-    r"""Geometry of unit-normalized embeddings x: similarities within and between classes, spectrum, collapse.
+    r"""Describe the geometry of unit-normalized embeddings x: similarities of classes, spectrum, collapse.
 
     A pair is an unordered pair of different samples and is counted once.
 
@@ -73,6 +73,9 @@ def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int =
         labels: integers ``(n,)``: any dtype, any ids.
         bins: the number of bins of the histograms.
         memory: bytes that the pass over all pairs may take, in addition to one copy of the embeddings.
+
+    Returns:
+        The values above, by name.
 
     Examples:
         >>> import torch

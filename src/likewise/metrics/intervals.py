@@ -55,6 +55,9 @@ def t_interval(values: Sequence[float] | Array, confidence: float = 0.95) -> Int
         values: one number per repeat.
         confidence: between 0 and 1.
 
+    Returns:
+        An `Interval` with the mean, the ends of the interval, and the number of repeats.
+
     Examples:
         >>> interval = t_interval([0.61, 0.63, 0.62, 0.64])
         >>> round(interval.mean, 3), round(interval.low, 4), round(interval.high, 4)
@@ -101,6 +104,9 @@ def bootstrap(
         seed: the seed of the draws.
         groups: the class of each query, integers ``(queries,)``.
         memory: bytes that the draws may take at once.
+
+    Returns:
+        An `Interval` with the statistic of all queries, the ends of the interval, and the number of queries or groups.
 
     Examples:
         >>> import torch

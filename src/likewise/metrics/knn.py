@@ -70,6 +70,9 @@ def knn_votes(
         similarity: how embeddings are compared, as in `retrieval`.
         memory: bytes that the computation may take in addition to its inputs and its result.
 
+    Returns:
+        A `KNNVotes` with the winning label of each query, its share of the votes, and the neighbors.
+
     Examples:
         >>> import torch
         >>> references = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]])

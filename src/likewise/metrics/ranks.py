@@ -119,6 +119,9 @@ def ranks(
             with itself.
         memory: bytes that the computation may take in addition to its inputs and its result.
 
+    Returns:
+        A `Ranks` with one entry per positive.
+
     Examples:
         >>> import torch
         >>> result = ranks(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.1]]), torch.tensor([7, 7, 8]))
