@@ -123,7 +123,7 @@ def evaluate_declaration(
     backend: str = "auto",
     miner: PairRule | TripletRule | None = None,
 ) -> Tensor:
-    """Compute and reduce a declaration.
+    """Compute and reduce a declaration; return the loss.
 
     Args:
         declaration: terms, regularizers and functions of the matrix.
