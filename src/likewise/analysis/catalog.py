@@ -43,7 +43,7 @@ class Entry:
 
 
 def catalog() -> dict[str, Entry]:
-    """Every loss of the library by its name in tables, and well-known combinations of a loss and a miner.
+    """Return every loss of the library by its name in tables, and well-known combinations of a loss and a miner.
 
     The catalog includes every loss in `likewise.losses` that needs only sizes and whose weights follow from
     similarities and labels.  It excludes losses that ignore labels, have a state or draw random numbers, and those in

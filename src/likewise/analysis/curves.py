@@ -106,6 +106,9 @@ def weight_curves(
         per_class: the number of samples of each of them.
         rows: the number of anchors of a real batch, evenly chosen; each with its pairs of median similarity.
 
+    Returns:
+        `Curves`: a `Curve` for each loss, by name.
+
     Examples:
         >>> from likewise.losses import ContrastiveLoss
         >>> curve = weight_curves(ContrastiveLoss(reduction="sum"), similarities=torch.tensor([0.4, 0.6]))[
@@ -165,7 +168,7 @@ def sensitivities(
     embeddings: Tensor | None = None,
     labels: Tensor | None = None,
 ) -> dict[str, Curves]:
-    """`sensitivity` to each hyper-parameter of a loss, each over its search range.
+    """Compute `sensitivity` for each hyper-parameter of a loss over its search range; curves by name.
 
     Args:
         loss: a loss of the library.

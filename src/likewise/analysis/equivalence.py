@@ -140,6 +140,9 @@ def gradient_equivalent(
         tolerance: the largest difference of equal gradients, relative to the gradient's largest entry.
         seed: the seed of the random batches.
 
+    Returns:
+        A `Verdict`: it is true if the losses are gradient equivalent, and its text describes the comparison.
+
     Examples:
         >>> from likewise.losses import BinomialDevianceLoss, NTXentLoss
         >>> binomial = BinomialDevianceLoss()
@@ -385,7 +388,7 @@ def _refuse(loss: Loss, unexplained: float, dtype: torch.dtype) -> None:
 def learned_elsewhere(
     loss: nn.Module, embeddings: Tensor, labels: Tensor | None = None, *, relation: RelationLike | None = None
 ) -> dict[str, float]:
-    """The fraction of each parameter's gradient that does not pass through pair weights, where it is not zero.
+    """Return the nonzero fractions of each parameter's gradient that do not pass through pair weights.
 
     Examples:
         >>> import torch

@@ -67,6 +67,9 @@ def forces(loss: Loss, embeddings: Tensor, labels: Tensor | None = None) -> Forc
         embeddings: the batch, ``(m, d)``.
         labels: their labels.
 
+    Returns:
+        A `Forces` with the contributions of positive and negative pairs.
+
     Examples:
         >>> from likewise.losses import ContrastiveLoss
         >>> x = torch.tensor([[1.0, 0.0], [0.6, 0.8]], dtype=torch.float64)
@@ -122,6 +125,9 @@ def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate:
         labels: their labels.
         steps: the number of steps.
         rate: the learning rate.
+
+    Returns:
+        A `Trajectory` with the positions and the loss at every step.
 
     Examples:
         >>> from likewise.losses import ProxyAnchorLoss

@@ -119,6 +119,9 @@ def weigh(
         relation: the positive and negative pairs, instead of labels; for losses of the library.
         similarity: how embeddings are compared, for a function.
 
+    Returns:
+        A `Weighing` with the value, the similarity matrices and their derivatives, and the gradient.
+
     Examples:
         >>> import torch
         >>> from likewise.losses import ContrastiveLoss

@@ -217,7 +217,7 @@ class Ignoring(Relation):
         return Ignoring(self.base.gather(group, references), self.ignored)
 
     def including_itself(self) -> Ignoring:
-        """The underlying relation with an anchor as its own positive, unless that pair is left out."""
+        """Return the underlying relation with an anchor as its own positive, unless that pair is excluded."""
         return Ignoring(self.base.including_itself(), self.ignored)
 
     def with_shape(self, anchors: int, references: int) -> Ignoring:

@@ -157,7 +157,7 @@ def _guard_inside(
 
 
 def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Term:
-    """One unit per anchor; an anchor without a side that the loss needs contributes nothing and is not counted.
+    """Return a term with one unit per anchor; an anchor without a side that the loss needs is not counted.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, largest, per_anchor, s
@@ -176,7 +176,7 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
 
 
 def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = (), among: Formula | None = None) -> Term:
-    """One unit per pair of one side, for anchors that also have a pair of every side in ``needs``.
+    """Return a term with one unit per pair of one side, for anchors with a pair of every side in ``needs``.
 
     With ``among``, only the pairs for which this condition holds are units.
 

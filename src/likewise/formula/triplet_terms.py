@@ -68,7 +68,7 @@ class TripletTerm(Term):
 
 
 def per_triplet(*values: Formula, choice: Choice = ALL_TRIPLETS, thresholds: Thresholded | None = None) -> TripletTerm:
-    """One unit per triplet and value.
+    """Return a term with one unit per triplet and value.
 
     Args:
         values: formulas of `likewise.formula.s_p`, the similarity of the positive, and `likewise.formula.s`, that of the

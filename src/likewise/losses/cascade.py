@@ -50,7 +50,7 @@ class Cascade(nn.Module):
         self.shares = tuple(finite_number("each of shares", share) for share in shares)
         if not self.dims or len(self.shares) != len(self.dims) - 1:
             raise ValueError(
-                f"shares must be one for each of the {len(self.dims)} dims but the first, but they are {self.shares}"
+                f"shares must have one for each of the {len(self.dims)} dims except the first, but they are {self.shares}"
             )
         if not all(0.0 < share <= 1.0 for share in self.shares):
             raise ValueError(f"shares must be numbers > 0 and ≤ 1, but they are {self.shares}")

@@ -57,7 +57,7 @@ _PROXIES = frozenset({"proxies"})
 
 
 def cross_entropy(positive: Operand, negative: Operand) -> Term:
-    """One unit per sample: ``−log(e^positive / (e^positive + Σ e^negative))``, which is ``softplus(LSE_N − LSE_P)``.
+    """Return a term with one unit per sample, ``−log(e^positive / (e^positive + Σ e^negative))``.
 
     Examples:
         >>> from likewise.formula import s
