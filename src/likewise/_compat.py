@@ -1,4 +1,4 @@
-"""What the library uses of PyTorch that has no public name; no other file of the package touches a private name."""
+"""Uses of private names of PyTorch; no other file of the package uses private names."""
 
 from __future__ import annotations
 

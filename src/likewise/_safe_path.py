@@ -5,7 +5,7 @@ import sys
 
 
 def leave_current_folder() -> None:
-    """Remove the first place of modules, which ``python -m`` adds, unless likewise itself is there.
+    """Remove the first entry of ``sys.path``, which ``python -m`` adds, unless likewise itself is there.
 
     Examples:
         >>> callable(leave_current_folder)

@@ -28,7 +28,7 @@ def checksums(tensors: Mapping[str, Tensor], text: str = "") -> dict[str, str]:
 
 
 def check_checksums(path: str | Path, tensors: Mapping[str, Tensor], text: str, metadata: Mapping[str, str]) -> bool:
-    """Check what a file has against its checksums.
+    """Check the contents of a file against its checksums.
 
     Args:
         path: the file, for the error.
@@ -37,7 +37,7 @@ def check_checksums(path: str | Path, tensors: Mapping[str, Tensor], text: str, 
         metadata: its metadata, with the checksums.
 
     Returns:
-        Whether the file has checksums; those that earlier versions wrote have none.
+        Whether the file has checksums; files of earlier versions do not.
 
     Examples:
         >>> tensors = {"weight": torch.ones(2)}

@@ -41,7 +41,7 @@ def name_file(path: Path, part: Path | None = None) -> Iterator[None]:
 
 
 def refuse_link(path: Path) -> Path:
-    """Refuse a symbolic link in place of a file that is appended to, cut or locked: it could lead to any other file.
+    """Raise an error if a file to append to, truncate or lock is a symbolic link, which could point to any other file.
 
     Args:
         path: a file that is written in place.
@@ -76,7 +76,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
             part.touch()
             mode = part.stat().st_mode
             yield part
-            part.chmod(mode)  # that of any new file; a library may have set another
+            part.chmod(mode)  # the mode of any new file; a library may have set another
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             part.replace(path)
@@ -86,14 +86,14 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk: a rename is not, when only the file is synced.
+    """Sync the names in a folder to the disk; syncing a file does not sync its renaming.
 
     Examples:
         >>> sync_folder(Path("."))
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # Windows does not open folders, and renames there are durable by themselves
+    except PermissionError:  # Windows cannot open folders, and renames are durable there
         return
     try:
         os.fsync(handle)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 Step = TypeVar("Step")
 
 MINUTE = 60.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines if there is no terminal."""
 
 _quiet: ContextVar[bool] = ContextVar("likewise_quiet", default=False)
 
@@ -44,20 +44,20 @@ def is_quiet() -> bool:
 
 
 class Advance:
-    """Counts what is done; the base class shows nothing.
+    """Counts progress; the base class shows nothing.
 
     Examples:
         >>> Advance()(3)
     """
 
     def __call__(self, amount: int) -> None:
-        """Count more of what is done."""
+        """Advance the count."""
 
     def describe(self, text: str) -> None:
         """Set the text next to the bar, or at the end of a line."""
 
     def print_line(self, text: str) -> None:
-        """Print a line where there is no bar, such as at the end of an epoch."""
+        """Print a line if there is no bar, for example at the end of an epoch."""
 
 
 class _Bar(Advance):
@@ -100,9 +100,9 @@ def progress(
 
     Args:
         label: what is being done.
-        total: how much there is to do, where that is known.
-        unit: what is counted; ``"B"`` counts bytes in units of a thousand.
-        done: how much was done before.
+        total: the total count, if it is known.
+        unit: the unit of the count; ``"B"`` counts bytes, in thousands.
+        done: the initial count.
         show: ``False`` in processes that repeat what another one reports.
         delay: seconds before the bar is shown, so that a quick task shows none.
 

@@ -33,7 +33,7 @@ def escape_formula(cell: Any) -> Any:
 
 
 def unescape_formula(cell: str) -> str:
-    """The text that `escape_formula` escaped.
+    """Return the text before `escape_formula`.
 
     Examples:
         >>> unescape_formula("'=1+1"), unescape_formula("'n"), unescape_formula(escape_formula("'=1"))
@@ -43,7 +43,7 @@ def unescape_formula(cell: str) -> str:
 
 
 def hide_secrets(words: Sequence[str]) -> list[str]:
-    """A command line without tokens and without the passwords of URLs, for files and terminals.
+    """Return a command line without tokens and without passwords in URLs, for files and terminals.
 
     Examples:
         >>> hide_secrets(["likewise", "serve", "postgresql://me:sesame@host/photos#birds", "--token", "sesame"])
@@ -51,7 +51,7 @@ def hide_secrets(words: Sequence[str]) -> list[str]:
     """
     hidden: list[str] = []
     for word in words:
-        if hidden and hidden[-1] in SECRET:  # also one that begins like an option
+        if hidden and hidden[-1] in SECRET:  # also a value that begins like an option
             word = "***"
         name, equals, _ = word.partition("=")
         if equals and name in SECRET:
@@ -61,7 +61,7 @@ def hide_secrets(words: Sequence[str]) -> list[str]:
 
 
 def hide_in(text: str, words: Sequence[str]) -> str:
-    """A message about a command line without the secrets of that command line, and without passwords of URLs.
+    """Return a message about a command line without the secrets of that command line and passwords in URLs.
 
     Examples:
         >>> hide_in("there is no option --sesame", ["serve", "photos", "--token", "--sesame"])
@@ -74,7 +74,7 @@ def hide_in(text: str, words: Sequence[str]) -> str:
 
 
 def hide_passwords(text: str) -> str:
-    """A text without the passwords of URLs.
+    """Return a text without passwords in URLs.
 
     Examples:
         >>> hide_passwords("there is no postgres://me:open sesame@host/photos?sslpassword=sesame#birds")

@@ -1,7 +1,7 @@
 """Configuration schemas: a configuration that was written under older names is read through one table of changes.
 
-Every configuration says its schema (``schema: 2``): that of a run, a trial, a recipe and a study.  One that does not is
-of schema 1.  Whatever reads a configuration calls `upgrade` first, so that nothing else in the library knows an old name.
+The configuration of a run, a trial, a recipe or a study states its schema (``schema: 2``); without it, the schema is 1.
+Code that reads a configuration calls `upgrade` first, so that old names occur only here.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """What schema 2 changed about one setting.
+    """A change of one setting in schema 2.
 
     Args:
         key: the setting as schema 1 names it, dotted as on the command line.  ``loss.x`` is also the argument of a
             wrapped loss and of the loss that the lens compares with.
-        name: the last word of its new name; ``None`` if that stays.
+        name: the last word of its new name; ``None`` if it is unchanged.
         of: the class that has the argument; ``None`` for any class.
-        values: new values by the old ones; other values stay.
-        negates: whether numbers change their sign where the loss compares distances.
+        values: a mapping from old to new values; other values are unchanged.
+        negates: whether numbers change their sign if the loss compares distances.
 
     Examples:
         >>> upgrade({"loss": {"class_path": "ProxyGMLLoss", "init_args": {"neighbours": 8}}})["loss"]["init_args"]
@@ -40,11 +40,11 @@ class Change:
     negates: bool = False
 
     def concerns(self, words: Sequence[str], owner: str | None) -> bool:
-        """Whether a setting is this one, by the words of its key and by the class that has it, if that is known."""
+        """Return whether a setting is this one, by the words of its key and the class that has it, if known."""
         return self.key == _canonical(words) and (self.of is None or owner in (None, self.of))
 
     def value(self, old: Any, *, distance: bool) -> Any:
-        """The new value for an old one."""
+        """Return the new value for an old one."""
         if self.negates:
             number = isinstance(old, int | float) and not isinstance(old, bool)
             return 0.0 - old if number and distance else old  # not -0.0
@@ -64,7 +64,7 @@ CHANGES = (
     Change("loss.miner.positive_margin", of="PairMarginMiner", negates=True),
     Change("loss.miner.negative_margin", of="PairMarginMiner", negates=True),
 )
-"""Everything that schema 2 changed, but for import paths: see `PACKAGES`."""
+"""All changes in schema 2, except import paths (see `PACKAGES`)."""
 
 ADDED: Mapping[str, Mapping[str, Any]] = {"NormalizedSoftmaxLoss": {"normalize_embeddings": True}}
 """Arguments that schema 1 did not have, by class, with the values that it implied."""
@@ -86,11 +86,11 @@ DISTANCES = ("euclidean", "squared_euclidean", "snr", "Euclidean", "SquaredEucli
 """Similarities that are negative distances, by name and by class."""
 
 ON_DISTANCES = ("FastAPLoss", "LiftedStructureLoss", "MarginLoss", "NCALoss", "SNRContrastiveLoss")
-"""Losses whose default similarity is such a one."""
+"""Losses whose default similarity is a negative distance."""
 
 
 def omit_implied(config: Mapping[str, Any]) -> Tree:
-    """The configuration without settings of `IMPLIED` at their implied values.
+    """Return the configuration without settings of `IMPLIED` at their implied values.
 
     Examples:
         >>> omit_implied({"model": {"dim": 64, "freeze": None}, "language": None, "seed": 0})
@@ -106,7 +106,7 @@ def omit_implied(config: Mapping[str, Any]) -> Tree:
 
 
 def upgrade(config: Mapping[str, Any]) -> Tree:
-    """The configuration in the present schema.
+    """Return the configuration in the current schema.
 
     Args:
         config: a configuration of any schema, complete or a part of one.
@@ -123,7 +123,7 @@ def upgrade(config: Mapping[str, Any]) -> Tree:
 
 
 def schema_of(config: Mapping[str, Any]) -> int:
-    """The schema that a configuration, a run's description or a study says it has.
+    """Return the schema that a configuration, a run's description or a study states.
 
     Examples:
         >>> schema_of({"seed": 0}), schema_of({"schema": 2, "seed": 0})
@@ -137,7 +137,7 @@ def schema_of(config: Mapping[str, Any]) -> int:
 
 
 def upgrade_part(tree: Mapping[str, Any], schema: int) -> Tree:
-    """Some sections of a configuration in the present schema, for files that say their schema elsewhere.
+    """Return sections of a configuration in the current schema, for files that state their schema elsewhere.
 
     Examples:
         >>> upgrade_part({"loss": {"init_args": {"neighbours": 8}}}, 1)
@@ -149,7 +149,7 @@ def upgrade_part(tree: Mapping[str, Any], schema: int) -> Tree:
 
 
 def upgrade_setting(key: str, value: Any, schema: int) -> tuple[str, Any]:
-    """The dotted key and the value of one setting in the present schema; a list has values to choose from.
+    """Return the dotted key and the value of one setting in the current schema; a list has values to choose from.
 
     Examples:
         >>> upgrade_setting("loss.neighbours", [4, 8], 1), upgrade_setting("loss.backend", "fused", 1)
@@ -171,7 +171,7 @@ def upgrade_setting(key: str, value: Any, schema: int) -> tuple[str, Any]:
 
 
 def upgrade_label(name: str, value: Any, schema: int) -> tuple[str, Any]:
-    """The name and the value of a setting in a table, where it may be called by the last word of its key.
+    """Return the name and the value of a setting in a table, whose name may be the last word of its key.
 
     Examples:
         >>> upgrade_label("neighbours", 8, 1), upgrade_label("loss.neighbours", 8, 1), upgrade_label("dim", 8, 1)
@@ -184,7 +184,7 @@ def upgrade_label(name: str, value: Any, schema: int) -> tuple[str, Any]:
 
 
 def upgrade_description(said: Mapping[str, Any]) -> Tree:
-    """What a run's ``run.yaml`` says, with its configuration and its settings in the present schema.
+    """Return the contents of a run's ``run.yaml``, with its configuration and settings in the current schema.
 
     Examples:
         >>> upgrade_description({"seed": 3, "config": {"loss": {"init_args": {"neighbours": 8}}}})["config"]

@@ -1,4 +1,4 @@
-"""Texts that several packages share: aligned columns, counts, times, names of metrics, and the name that was meant."""
+"""Text functions shared by several packages: aligned columns, counts, times, names of metrics, closest names."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def moment(time: object) -> str:
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str | None:
-    """The one of several names that a misspelled one most likely means; ``None`` if none is near.
+    """Return the name that a misspelled one most likely means; ``None`` if none is close.
 
     Examples:
         >>> nearest_name("MultiSimilartyLoss", ["MultiSimilarityLoss", "CircleLoss"])
@@ -84,6 +84,6 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
     if not close:
         lower = {each.lower(): each for each in names}
         close = [lower[each] for each in difflib.get_close_matches(wanted, lower, 1, cutoff=0.6)]
-    if not close:  # a beginning says more than the letters that are missing: multisim, gem
+    if not close:  # a common prefix counts more than missing letters: multisim, gem
         close = sorted((each for each in names if len(wanted) > 2 and wanted in each.lower()), key=len)
     return close[0] if close else None

@@ -83,7 +83,7 @@ def test_a_cascade_gives_the_hardest_pairs_to_the_next_slice():
         cascade(embeddings, labels, embeddings.detach(), labels + 100).isfinite(), torch.tensor(True)
     )
     for bad, sentence in (
-        ({"dims": [3], "shares": [0.5]}, "shares must be one for each of the 1 dims but the first"),
+        ({"dims": [3], "shares": [0.5]}, "shares must have one for each of the 1 dims except the first"),
         ({"dims": [3, 2], "shares": [1.5]}, "shares must be numbers > 0 and ≤ 1"),
         ({"dims": [9, 9], "shares": [0.5]}, "embeddings must have at least the 18 dimensions of dims, but have 9"),
     ):

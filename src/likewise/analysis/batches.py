@@ -63,7 +63,7 @@ def random_batches(number: int, *, classes: int = 5, dim: int = 8, seed: int = 0
 
 
 def sizes_for(*losses: Any) -> tuple[int, int]:
-    """The numbers of classes and dimensions that a batch may have for all of several losses.
+    """Return the numbers of classes and dimensions of a batch that several losses accept.
 
     Examples:
         >>> from likewise.losses import ArcFaceLoss, NTXentLoss

@@ -43,10 +43,11 @@ class Entry:
 
 
 def catalog() -> dict[str, Entry]:
-    """Every loss of the library by its name in tables, and well-known combinations of a loss and a miner.
+    """Return every loss of the library by its name in tables, and well-known combinations of a loss and a miner.
 
-    Every loss in `likewise.losses` is included that needs only sizes and whose weights follow from similarities and labels: a
-    loss that ignores labels, that has a state or draws numbers, or that is in `NOT_WEIGHED` is not.
+    The catalog includes every loss in `likewise.losses` that needs only sizes and whose weights follow from
+    similarities and labels.  It excludes losses that ignore labels, have a state or draw random numbers, and those in
+    `NOT_WEIGHED`.
 
     Examples:
         >>> len(catalog()) > 30
@@ -116,7 +117,7 @@ TITLES = {
     "QuadrupletWise": "Quadruplet-wise",
     "RecallAtK": "Recall@k",
     "RankedList": "Ranked list",
-    "RAW": "RAW + VTHM",  # it includes mining; without a miner it is multi-similarity
+    "RAW": "RAW + VTHM",  # RAW includes mining; without a miner it is multi-similarity
     "SNRContrastive": "SNR contrastive",
     "SmoothAP": "Smooth-AP",
     "SubCenterArcFace": "Sub-center ArcFace",

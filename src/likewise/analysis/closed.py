@@ -71,7 +71,7 @@ _NOTHING: Formula = Number(0.0)
 
 
 def weight_formulas(loss: PairLoss | ProxyLoss) -> dict[str, Formula]:
-    """The weight ``w = (1 − 2I) ∂L/∂s`` of a positive and of a negative pair, as formulas.
+    """Return the weight ``w = (1 − 2I) ∂L/∂s`` of a positive and of a negative pair as formulas.
 
     If a loss has a miner, folds run over the kept pairs, and the other pairs have weight zero.
 
@@ -97,7 +97,7 @@ def weight_formulas(loss: PairLoss | ProxyLoss) -> dict[str, Formula]:
 
 
 def no_closed_form(loss: Any) -> str | None:
-    """The reason why the weights of a loss have no closed form, as a sentence; ``None`` if they have one.
+    """Return a sentence with the reason why the weights of a loss have no closed form; ``None`` if they have one.
 
     Examples:
         >>> from likewise.losses import FastAPLoss, NTXentLoss
@@ -259,7 +259,7 @@ def closed_weights(
     *,
     relation: RelationLike | None = None,
 ) -> tuple[Weighed, ...]:
-    """The weights of every pair by the formulas of `weight_formulas`, without autograd.
+    """Compute the weights of every pair by the formulas of `weight_formulas`, without autograd.
 
     If the similarities to a class's centers are pooled, the formulas apply to classes, and the derivative of the pooling
     gives the weights of the centers.

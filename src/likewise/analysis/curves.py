@@ -1,7 +1,7 @@
 """Weight curves: the weight of a pair against its similarity (figure 1 of the unified view).
 
-One pair of a batch gets another cosine, all others keep theirs, and the weight of that pair is computed.  This works for
-any loss, because a `likewise.formula.similarity_hook` replaces its matrix.
+The cosine of one pair of a batch is changed, all others are fixed, and the weight of that pair is computed.  This works
+for any loss, because a `likewise.formula.similarity_hook` replaces its matrix.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ def weight_curves(
     per_class: int = 4,
     rows: int = 4,
 ) -> Curves:
-    """Weight against cosine, for a positive and a negative pair, of one loss or several.
+    """Compute weight against cosine for a positive and a negative pair, of one loss or several.
 
-    In the row of an anchor one pair takes every cosine in turn; the other pairs keep theirs.  The weight is
-    ``(1 − 2 I) ∂L/∂cos``: that of `pair_weights` for a loss on cosines, and by the chain rule for a loss on distances, so
-    that all losses are comparable.  For a loss that is defined on unordered pairs both entries of the pair change, and
-    their weights are added.
+    In the row of an anchor, the cosine of one pair varies and the other pairs are fixed.  The weight is
+    ``(1 − 2 I) ∂L/∂cos``: that of `pair_weights` for a loss on cosines, and by the chain rule for a loss on distances,
+    so that all losses are comparable.  For a loss that is defined on unordered pairs both entries of the pair change,
+    and their weights are added.
 
     Args:
         losses: a loss of the library, a wrapper, or a function of a similarity matrix and labels; several in a list, or
@@ -105,6 +105,9 @@ def weight_curves(
         classes: the number of classes of a typical batch.
         per_class: the number of samples of each of them.
         rows: the number of anchors of a real batch, evenly chosen; each with its pairs of median similarity.
+
+    Returns:
+        `Curves`: a `Curve` for each loss, by name.
 
     Examples:
         >>> from likewise.losses import ContrastiveLoss
@@ -137,7 +140,7 @@ def sensitivity(
     embeddings: Tensor | None = None,
     labels: Tensor | None = None,
 ) -> Curves:
-    """The curves of a loss as one of its hyper-parameters varies: `weight_curves` of the losses that `vary` returns.
+    """Compute the curves of a loss as a hyper-parameter varies: `weight_curves` of the losses that `vary` returns.
 
     Args:
         loss: a loss of the library.
@@ -165,7 +168,7 @@ def sensitivities(
     embeddings: Tensor | None = None,
     labels: Tensor | None = None,
 ) -> dict[str, Curves]:
-    """`sensitivity` to each hyper-parameter of a loss, each over its search range.
+    """Compute `sensitivity` for each hyper-parameter of a loss over its search range; curves by name.
 
     Args:
         loss: a loss of the library.
@@ -185,7 +188,7 @@ def sensitivities(
 
 
 def vary(loss: PairLoss | ProxyLoss, parameter: str, values: Sequence[float] | None = None) -> dict[str, Loss]:
-    """Copies of a loss with several values of a hyper-parameter, by name.
+    """Return copies of a loss with several values of a hyper-parameter, by name.
 
     Args:
         loss: a loss of the library; it is not changed.

@@ -125,7 +125,7 @@ def gradient_equivalent(
     tolerance: float = 1e-8,
     seed: int = 0,
 ) -> Verdict:
-    """Whether two losses are gradient equivalent (Definition 3.1 of the unified view) on a batch, or on random ones.
+    """Compare the gradients of two losses (Definition 3.1 of the unified view) on a batch, or on random batches.
 
     Everything is computed on copies, in float64.  The gradients of parameters with the same name and the same values in
     both losses, such as copied proxies, are compared as well.
@@ -139,6 +139,9 @@ def gradient_equivalent(
         network: compare gradients by its parameters; by default by the embeddings themselves.
         tolerance: the largest difference of equal gradients, relative to the gradient's largest entry.
         seed: the seed of the random batches.
+
+    Returns:
+        A `Verdict`: it is true if the losses are gradient equivalent, and its text describes the comparison.
 
     Examples:
         >>> from likewise.losses import BinomialDevianceLoss, NTXentLoss
@@ -327,13 +330,13 @@ def equivalent_weighted_loss(
     relation: RelationLike | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> WeightedEquivalent:
-    """The weighted pair loss of Theorem 3.1 of the unified view, for any function of similarities.
+    """Return the weighted pair loss of Theorem 3.1 of the unified view, for any function of similarities.
 
     With a batch, the weights are fixed to those of this batch: at this batch, the loss and its equivalent have the same
     gradient by the embeddings, hence by the parameters of any network that computed them, and by proxies.  Without one,
     the weights are computed for every batch, and the equivalent can replace the loss in training.
 
-    Other parameters of a loss (a boundary, a temperature, a bias) do not enter through weights of pairs and get no
+    Other parameters of a loss (a boundary, a temperature, a bias) are not part of pair weights and do not get a
     gradient; `learned_elsewhere` lists them.
 
     Args:
@@ -385,7 +388,7 @@ def _refuse(loss: Loss, unexplained: float, dtype: torch.dtype) -> None:
 def learned_elsewhere(
     loss: nn.Module, embeddings: Tensor, labels: Tensor | None = None, *, relation: RelationLike | None = None
 ) -> dict[str, float]:
-    """The fraction of each parameter's gradient that does not pass through pair weights, where it is not zero.
+    """Return the nonzero fractions of each parameter's gradient that do not pass through pair weights.
 
     Examples:
         >>> import torch

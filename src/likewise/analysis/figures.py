@@ -34,7 +34,7 @@ def draw_curves(curves: Curves, form: Form = "svg", *, columns: int = 4, width: 
 
     Solid: a positive pair.  Dashed: a negative pair.  Each line is drawn relative to its largest weight, which is printed
     at the axis, because a batch has many more negative pairs than positive ones.  With several anchors the median is
-    drawn strong, the others faint.
+    drawn in full color, the others faint.
 
     Args:
         curves: the result of `weight_curves`.
@@ -165,7 +165,7 @@ def draw_sensitivity(of: Mapping[str, Curves], form: Form = "svg", *, width: flo
 
 
 def _family(axis: Any, curves: Curves, side: str, color: str) -> None:
-    """Draw the curves of one side for several values, from faint to strong."""
+    """Draw the curves of one side for several values, from light to dark."""
     for place, (name, curve) in enumerate(curves.of.items()):
         line = getattr(curve, side).median(dim=0).values
         share = (place + 1.0) / len(curves)

@@ -26,7 +26,7 @@ class Forces:
         embeddings: the embeddings, ``(m, d)``.
         attraction: the contribution of positive pairs, ``(m, d)``; it attracts if their weights are not negative.
         repulsion: the contribution of negative pairs, ``(m, d)``.
-        rest: the contribution of no pair: an embedding's similarity with itself, its length.
+        rest: the contribution that does not come from pairs: an embedding's similarity with itself, its length.
 
     Examples:
         >>> from likewise.losses import TripletLoss
@@ -60,12 +60,15 @@ class Forces:
 
 @torch.enable_grad()
 def forces(loss: Loss, embeddings: Tensor, labels: Tensor | None = None) -> Forces:
-    """The forces of a loss on a batch.
+    """Compute the forces of a loss on a batch.
 
     Args:
         loss: a loss of the library, a wrapper, or a function of a similarity matrix and labels.
         embeddings: the batch, ``(m, d)``.
         labels: their labels.
+
+    Returns:
+        A `Forces` with the contributions of positive and negative pairs.
 
     Examples:
         >>> from likewise.losses import ContrastiveLoss
@@ -122,6 +125,9 @@ def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate:
         labels: their labels.
         steps: the number of steps.
         rate: the learning rate.
+
+    Returns:
+        A `Trajectory` with the positions and the loss at every step.
 
     Examples:
         >>> from likewise.losses import ProxyAnchorLoss

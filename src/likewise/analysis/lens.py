@@ -94,7 +94,7 @@ class LossScript:
 
 
 def script_of(source: Source, *, name: str | None = None) -> LossScript:
-    """Print a loss as JavaScript.
+    """Return a loss as JavaScript.
 
     Args:
         source: an entry of the catalog; a loss of the library's kind, or its class; any module that takes embeddings

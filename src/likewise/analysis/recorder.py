@@ -233,7 +233,7 @@ def weight_record(weighing: Weighing) -> dict[str, Any]:
 
 
 def mined_record(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
-    """How much the miner of a pair loss keeps of a batch; empty for a loss without a miner.
+    """Count the pairs and triplets that the miner of a pair loss keeps; empty for a loss without a miner.
 
     Examples:
         >>> from likewise.losses import TripletLoss

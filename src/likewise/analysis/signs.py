@@ -13,7 +13,7 @@ from likewise.analysis.weights import Loss, Weighed, weigh
 from likewise.formula import whole_number
 
 ROUNDING = 1e-9
-"""The least size of a negative weight, relative to the batch's largest weight; smaller ones may be rounding."""
+"""The smallest magnitude of a negative weight relative to the batch's largest weight; smaller ones may be rounding."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ positive pairs.  The table is derived by changing similarities and observing the
 
 * S: every similarity of the batch changes by the same amount.  All comparisons are unchanged, so a weight that changes
   depends on an absolute similarity, and one that does not is purely relative;
-* N, P: other negative or positive pairs change, the pair itself does not: those of the same anchor, those of the other
-  member of the pair, all others.
+* N, P: other negative or positive pairs change and the pair itself does not: the pairs of the same anchor, of the other
+  member of the pair, or all others.
 
 A weight may change smoothly, or only where a threshold is crossed (``[…]₊``, a miner): small and large changes
 distinguish the two.  Similarities are those of the loss (the negative of a distance for a loss on distances).  Losses are

@@ -119,6 +119,9 @@ def weigh(
         relation: the positive and negative pairs, instead of labels; for losses of the library.
         similarity: how embeddings are compared, for a function.
 
+    Returns:
+        A `Weighing` with the value, the similarity matrices and their derivatives, and the gradient.
+
     Examples:
         >>> import torch
         >>> from likewise.losses import ContrastiveLoss
@@ -142,7 +145,7 @@ def weigh(
 
 
 def as_leaf(embeddings: Tensor) -> Tensor:
-    """Embeddings as a leaf that requires a gradient; other objects are returned, for the loss to refuse.
+    """Return embeddings as a leaf that requires a gradient; other objects are returned for the loss to reject.
 
     Examples:
         >>> import torch
@@ -322,7 +325,7 @@ def pair_weights(
     relation: RelationLike | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> Tensor:
-    """The weight of every pair, ``w_ij = (1 − 2 I_ij) ∂L/∂s_ij``.
+    """Compute the weight of every pair, ``w_ij = (1 − 2 I_ij) ∂L/∂s_ij``.
 
     For a proxy loss these are the weights between samples and proxies, samples in rows; `weigh` also returns the matrices
     between proxies.

@@ -22,7 +22,7 @@ __all__ = [
     "run",
 ]
 
-# For miners, losses and tools.
+# Used by miners, losses and tools.
 from likewise.engines.blending import blend as blend
 from likewise.engines.chosen import similarities_at as similarities_at
 from likewise.engines.hinges import count_within as count_within

@@ -36,7 +36,7 @@ GATHER_AT_ONCE = 2**24
 
 
 def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
-    """A term over explicit triplets: per anchor the sum of the values, their number, and the number of nonzero ones.
+    """Compute a term over explicit triplets: per anchor the sum of values, their number, and that of nonzero ones.
 
     Examples:
         >>> import torch
@@ -73,7 +73,7 @@ def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
 
 
 def _numbers_of_triplets(node: Formula, batch: PairBatch, triplets: Triplets) -> dict[Formula, Tensor]:
-    """The number of each explicit triplet that a leaf of its value is."""
+    """Return the number that a leaf of the value has for each explicit triplet."""
     anchors, positives, negatives = triplets.anchors, triplets.positives, triplets.negatives
     if isinstance(node, PerAnchor | PerReference):
         return {node: node.compute(batch)[anchors if isinstance(node, PerAnchor) else negatives]}
@@ -90,7 +90,7 @@ def _numbers_of_triplets(node: Formula, batch: PairBatch, triplets: Triplets) ->
 
 
 def numbers_at(numbers: PairNumbers, batch: PairBatch, *index: Tensor) -> Tensor:
-    """Numbers per pair, or per triplet, at indices of one shape, differentiable; many are recomputed in the backward pass.
+    """Return numbers per pair, or per triplet, at indices of one shape, differentiable, in recomputed chunks if many.
 
     Examples:
         >>> import torch
@@ -114,7 +114,7 @@ def _in_chunks(compute: Callable[..., Tensor], index: tuple[Tensor, ...], size: 
 
 
 def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Tensor:
-    """The similarities of chosen pairs, differentiable: ``anchors`` and ``references`` are indices of one shape.
+    """Return the similarities of chosen pairs, differentiable: ``anchors`` and ``references`` are indices of one shape.
 
     They are entries of the matrix if the batch holds it; otherwise inner products, recomputed in the backward pass.
 

@@ -60,7 +60,7 @@ class ChunkedEngine(Engine):
 
     Args:
         batch: the batch.
-        positives: the positions of each anchor's positives, where they are known: chunks then need no masks.
+        positives: the positions of each anchor's positives, if known; chunks then do not need masks.
 
     Examples:
         >>> import torch
@@ -187,7 +187,7 @@ class ColumnEngine(IndexedEngine):
 
     Args:
         batch: anchors against a table; its relation contains the positions of the positives.
-        whole: compare with the whole table at once, however large it is.
+        whole: compare with the whole table at once, regardless of its size.
 
     Examples:
         >>> import torch

@@ -96,7 +96,7 @@ class DenseEngine(Engine):
             return count_within(S, self.positive, self.negative, hinge.band, below=hinge.below)[0].sum(dim=1)
         key, more = (hinge.margin, hinge.band), 0.0
         if hinge.band is not None and not hinge.below:
-            # a band without an upper end is a hinge of its width, and the rest of the margin for each active triplet
+            # a band without an upper end is a hinge of its width, plus the rest of the margin for each active triplet
             width = min(hinge.margin, hinge.band)
             key, more = (width, None), hinge.margin - width
         if key not in self._hinges:

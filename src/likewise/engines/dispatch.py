@@ -57,7 +57,9 @@ against 8.7.
 """
 
 KERNELS_IN_GRAPH = (2**21, 2**28)
-"""The numbers of pairs between which a CUDA graph runs generated kernels: fewer need no help, more hide their launches.
+"""The numbers of pairs between which a CUDA graph runs generated kernels.
+
+Fewer pairs do not need kernels; more pairs hide the kernel launches.
 
 Measured on an H200 (tests/engines/graphs_gpu.py): at 1,024 squared kernels take as long as the whole matrix, at 2,048
 squared between 70 and 90%.
@@ -78,7 +80,7 @@ class EngineKind(Enum):
 
 
 class Plan(NamedTuple):
-    """Who executes a batch; chosen once per loss and passed on.
+    """The engines that execute a batch; chosen once per loss and passed on.
 
     Args:
         backend: the user's option.
@@ -101,12 +103,12 @@ class Plan(NamedTuple):
         return self.backend == "auto"
 
     def with_matrix(self) -> Plan:
-        """The plan for the same batch after its matrix was computed: a matrix need not be avoided then."""
+        """Return the plan for the same batch after its matrix was computed, when engines need not avoid it."""
         return self._replace(formulas=EngineKind.DENSE, rows=EngineKind.DENSE) if self.is_automatic else self
 
 
 def choose(batch: PairBatch, backend: str = "auto") -> Plan:
-    """The engines for a batch.
+    """Choose the engines for a batch.
 
     Args:
         batch: the batch.
@@ -132,14 +134,14 @@ def choose(batch: PairBatch, backend: str = "auto") -> Plan:
 
 
 def _is_traced() -> bool:
-    """Whether torch sees every operation: torch.compile makes its own tiles; transforms differentiate plain operations."""
+    """Return whether torch must trace plain operations: under torch.compile and transforms of torch.func."""
     return torch.compiler.is_compiling() or is_transformed()
 
 
 def choose_in_graph(
     declarations: list[Declaration], similarity: Similarity, miner: object, dtype: torch.dtype, pairs: int
 ) -> EngineKind:
-    """The engine for a loss on one set of embeddings that is captured in a CUDA graph and must not synchronize.
+    """Choose the engine for a loss on one set of embeddings that is captured in a CUDA graph and must not synchronize.
 
     Args:
         declarations: everything that the loss declares.
@@ -206,7 +208,7 @@ def make_engine(
     positives: PositiveIndex | None = None,
     formulas: bool = True,
 ) -> Engine:
-    """An engine on a batch.
+    """Construct an engine for a batch.
 
     Args:
         batch: the batch.

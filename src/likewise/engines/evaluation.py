@@ -123,7 +123,7 @@ def evaluate_declaration(
     backend: str = "auto",
     miner: PairRule | TripletRule | None = None,
 ) -> Tensor:
-    """Compute and reduce a declaration.
+    """Compute and reduce a declaration; return the loss.
 
     Args:
         declaration: terms, regularizers and functions of the matrix.
@@ -230,7 +230,7 @@ def _describe_norms(batch: PairBatch) -> str:
 
 
 def map_rows(batch: PairBatch, backend: str = "auto") -> WholeRows:
-    """A mapper that runs functions of matrix rows on the whole matrix or on chunks.
+    """Return a mapper that runs functions of matrix rows on the whole matrix or on chunks.
 
     Examples:
         >>> import torch
@@ -257,7 +257,7 @@ def _map_rows(batch: PairBatch, plan: Plan, *, evaluates_formulas: bool = False)
 def _mine(
     terms: list[Term], batch: PairBatch, miner: PairRule | TripletRule, plan: Plan, has_matrix_loss: bool
 ) -> tuple[list[Term], PairBatch]:
-    """The terms and the batch after mining."""
+    """Return the terms and the batch after mining."""
     assert batch.similarity is not None
     if hasattr(miner, "keep"):
         return terms, batch.under(Mined(batch.relation, *miner.keep(batch.similarity)))
@@ -277,7 +277,7 @@ def _mine(
 
 
 def _sums_by_rule(choice: Choice, terms: list[Term], batch: PairBatch, plan: Plan) -> bool:
-    """Whether a rule is summed without enumerating triplets.
+    """Return whether a rule is summed without enumerating triplets.
 
     A rule that keeps all negatives in a band has too many triplets to enumerate.  With one negative per positive or
     anchor, enumeration is faster if there is a matrix; without a matrix the rule is a formula if it has no fold per

@@ -54,7 +54,7 @@ KEYS = 256
 """The number of keys that are stored for one owner."""
 
 AFTER = 4
-"""Calls before a capture: a rare shape, such as the last batch of an epoch, does not repay one."""
+"""Calls before a capture: a capture does not pay off for a rare shape, such as the last batch of an epoch."""
 
 FREE, WORTH = 32, 32
 """Captures that are allowed in advance, and replays that allow one more: shapes that never repeat are not captured."""
@@ -166,7 +166,7 @@ class Graphs:
             self._drop(place)
         recordings = sorted(self._at(place), key=lambda entry: entry[2].used)
         for known, key, _ in recordings[: max(0, len(recordings) + 1 - self.most)]:
-            del known[key]  # frees its memory for the next one
+            del known[key]  # frees the memory for the next recording
         return True
 
     def _at(self, place: Place) -> list[tuple[Known, Hashable, Recording]]:

@@ -1,8 +1,8 @@
 """Folds over rows with an index of their positives: a few columns of each row; all other columns are negatives.
 
 A mask has an entry for every column; an index has one for every positive.  Folds over positives read only these columns,
-and a log-sum-exp over negatives writes −∞ there.  No mask is computed, and the curve of the positives, such as a margin
-on an angle, is computed only for positives.
+and a log-sum-exp over negatives writes −∞ there.  Masks are not computed, and the curve of the positives, such as a
+margin on an angle, is computed only for positives.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ _KEEPS_ONE_VALUE = (LogSumExp, Sum, Mean, Max, Min)
 
 
 def broadcast(numbers: dict[Formula, Any], columns: slice | Tensor, rows: int) -> dict[Formula, Any]:
-    """Numbers as matrices: per anchor ``(m, 1)``; per reference ``(1, width)`` and per pair ``(m, width)``, or ``(m, k)``.
+    """Return numbers as matrices: per anchor, per reference and per pair.
+
+    Their shapes are ``(m, 1)`` per anchor; ``(1, width)`` per reference and ``(m, width)`` per pair, or ``(m, k)`` for
+    chosen columns.
 
     Args:
         numbers: the numbers.
@@ -67,7 +70,7 @@ def broadcast(numbers: dict[Formula, Any], columns: slice | Tensor, rows: int) -
 
 
 def collect_numbers(folds: list[Folded], known: dict[Formula, Any]) -> dict[Formula, Any]:
-    """The numbers that curves refer to besides `s`: known ones, and learned scalars, which also get a gradient.
+    """Return the numbers in curves other than `s`: known ones, and learned scalars, which also get a gradient.
 
     Examples:
         >>> import torch

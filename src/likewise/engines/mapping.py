@@ -78,7 +78,7 @@ class WholeRows:
     def choose(
         self, function: Callable[[RowChunk], Triplets], in_chunks: Callable[[], Triplets] | None = None
     ) -> Triplets:
-        """The triplets that a function chooses from rows, without gradient; gaps remain where the host must not wait.
+        """Return the triplets that a function chooses from rows, without gradient, maybe with unused entries.
 
         Args:
             function: chooses from the rows of a chunk.
@@ -91,7 +91,7 @@ class WholeRows:
     def keep_pairs(
         self, masks: Callable[[RowChunk], tuple[Tensor, Tensor]], in_chunks: Callable[[], Relation]
     ) -> Relation:
-        """The pairs that a miner keeps, without gradient.
+        """Return the pairs that a miner keeps, without gradient.
 
         Args:
             masks: the kept positive and negative pairs of a chunk.
@@ -102,7 +102,7 @@ class WholeRows:
             return Masks(*masks(whole))
 
     def compact(self, triplets: Triplets) -> Triplets:
-        """Triplets without gaps; gaps remain where the host must not wait."""
+        """Return triplets without unused entries, unless removing them would synchronize."""
         return compact(triplets, large=self._large)
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
@@ -215,7 +215,7 @@ class _Columns:
     def add(self, rows: slice, *columns: Tensor) -> None:
         """Add the indices of some rows."""
         end = self.filled + len(columns[0])
-        if end > self.room.shape[1]:  # enough for all rows if each has as many as those so far, which may have the most
+        if end > self.room.shape[1]:  # enough for all rows if each has as many indices as the rows so far
             larger = self.room.new_empty(4, max(end, min(end * self.anchors // max(rows.stop, 1), 2 * end)))
             larger[:, : self.filled] = self.room[:, : self.filled]
             self.room = larger

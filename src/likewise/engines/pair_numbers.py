@@ -1,4 +1,4 @@
-"""Numbers per pair on a batch: computed for the pairs that an engine asks for, and never stored as a whole."""
+"""Numbers per pair on a batch: computed for the pairs that an engine requests, and never stored as a whole."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class PairNumbers(NamedTuple):
 
     Args:
         leaf: the node of the formula.
-        source: what its ``compute`` takes: the batch, or what ``prepare`` made of it.
-        dtype: of the batch.
-        device: of the batch.
-        first: the anchor of the batch that row 0 is.
+        source: the argument of its ``compute``: the batch, or the result of ``prepare``.
+        dtype: the dtype of the batch.
+        device: the device of the batch.
+        first: the index of the anchor in row 0.
 
     Examples:
         >>> import torch
@@ -38,7 +38,7 @@ class PairNumbers(NamedTuple):
 
     @classmethod
     def of(cls, leaf: PerPair | PerTriplet, batch: PairBatch) -> PairNumbers:
-        """The numbers of a batch; what chunks share is computed here."""
+        """Return the numbers of a batch; work shared by chunks is done here."""
         source = batch if leaf.prepare is None else leaf.prepare(batch)
         return cls(leaf, source, batch.dtype, batch.relation.device)
 
@@ -85,7 +85,7 @@ Node = TypeVar("Node")
 
 
 def cut_rows(numbers: Mapping[Node, Any], rows: slice) -> dict[Node, Any]:
-    """Numbers for a chunk of rows: those per pair become the chunk's, the others stay.
+    """Return numbers for a chunk of rows: those per pair are replaced by the chunk's, the others are unchanged.
 
     Examples:
         >>> cut_rows({"margin": 0.5}, slice(2, 4))

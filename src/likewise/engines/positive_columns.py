@@ -20,7 +20,7 @@ class PositiveColumns:
         exists: which of them are positives, ``(m, k)``; the others are columns without a positive of the row.
             ``None``: all are.
         width: the number of columns.
-        itself: the column of the row itself, ``(m, 1)``, on neither side; ``None`` where rows are not columns.
+        itself: the column of the row itself, ``(m, 1)``, on neither side; ``None`` if rows are not columns.
 
     Examples:
         >>> import torch

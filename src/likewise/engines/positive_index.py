@@ -51,7 +51,7 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
     if relation.positives is not None:
         return relation.positives if relation.positives.index.shape[1] <= most else None
     order, first, number, place = _find_runs(relation)
-    if place is not None:  # an anchor is in the run of its class but is not its own positive
+    if place is not None:  # an anchor is in the run of its class but does not count as a positive of itself
         inside = (place >= 0) & (place < number)
         number = number - inside.long()
     # in a distributed batch all ranks must make the same decision, from the references, which they share
@@ -77,7 +77,7 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
 
 
 def _index_levels(relation: Levels, most: int) -> PositiveIndex | None:
-    """The positions of the references that agree with an anchor on some level, if there are surely few of them."""
+    """Return the positions of the references that share a level with an anchor, if there cannot be many of them."""
     columns = relation.references.sort(dim=0).values.T.contiguous()
     if not columns.shape[1] or not len(relation.labels):
         return None

@@ -1,9 +1,9 @@
 """Sums of soft steps over the positives of an anchor, for each of them, by level of their pair numbers.
 
-Hierarchical average precision compares every positive with every other one, and what it adds up depends on the relevance of
-both.  Positives of one anchor that have the same numbers per pair are a *level*.  Within a pair of levels the curve is a
-function of the difference of similarities only, so that `likewise.engines.steps` sums it in sorted rows: ``O(L K log K)`` for
-each anchor with K positives on L levels, where an enumeration needs K².
+Hierarchical average precision compares every positive with every other one, and the summands depend on the relevance of
+both.  Positives of one anchor that have the same numbers per pair are a *level*.  Within a pair of levels the curve is
+a function of the difference of similarities only, so that `likewise.engines.steps` sums it in sorted rows:
+``O(L K log K)`` for each anchor with K positives on L levels, instead of K² by enumeration.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _rank(values: Tensor) -> Tensor:
 
 
 def sum_positives(folded: Folded, known: dict[Formula, Any], positive: Tensor, index: Tensor) -> Tensor | None:
-    """A sum over the positives of each anchor, for each of its candidates; ``None`` if it is no sum of steps by level.
+    """Sum over the positives of each anchor, for each candidate; ``None`` if it is not a sum of steps by level.
 
     Args:
         folded: the fold.
@@ -154,7 +154,7 @@ def _count_not_below(S: Tensor, mask: Tensor) -> Tensor:
 
 
 def _curves_by_level(curve: Formula, levels: Levels) -> dict[tuple[int, int], Step | Count] | None:
-    """What a curve is for references of one level and positives of another."""
+    """Return the curve for references of one level and positives of another."""
     found: dict[tuple[int, int], Step | Count] = {}
     for other in range(levels.number):
         for own in range(levels.number):

@@ -59,13 +59,13 @@ TRIPLETS_AT_ONCE = {"cpu": 2**20, "cuda": 2**25}
 """The number of triplets that are computed at once, by kind of device."""
 
 ENUMERATE_UP_TO = {"cpu": 0, "cuda": 2**22}
-"""The number of triplets, positives × references, up to which all are computed however many positives there are.
+"""The number of triplets, positives × references, up to which all are computed for any number of positives.
 
-On a GPU sorted rows are many launches, and so few triplets are a handful.
+On a GPU, sorting rows takes many kernel launches, and computing this few triplets takes only a few.
 """
 
 COUNT_FROM = 2**25
-"""The number of triplets, anchors × references², from which reading the number of positives from a device pays.
+"""The number of triplets, anchors × references², from which reading the number of positives from a device pays off.
 
 Measured on an H200: all soft triplets of a batch of 512 take 7.5 ms without that number and 3 ms with it.
 """
@@ -289,7 +289,7 @@ def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:
 def map_positives(
     S: Tensor, index: Tensor, compute: Callable[..., tuple[Tensor, ...]], *others: Tensor, width: int | None = None
 ) -> list[tuple[Tensor, ...]]:
-    """What a function gives for some positives of all anchors at a time.
+    """Apply a function to some positives of all anchors at a time.
 
     Args:
         S: similarities, ``(m, n)``.
@@ -375,7 +375,7 @@ def _gather_columns(known: dict[Formula, Any], index: Tensor) -> dict[Formula, A
     for node, value in known.items():
         if not isinstance(value, Tensor) or node.rank is not Rank.PAIR:
             chosen[node] = value
-        elif not isinstance(node, Apply):  # what is computed from numbers is computed from the chosen ones
+        elif not isinstance(node, Apply):  # values derived from numbers are computed from the chosen ones
             shape = (len(index), value.shape[1], value.shape[2])
             at = index[:, None, :].expand(len(index), value.shape[1], index.shape[1])
             chosen[node] = value.expand(shape).gather(2, at)

@@ -2,7 +2,7 @@
 
 The forward pass keeps only the results of a chunk.  The backward pass recomputes each chunk, differentiates it, and adds
 its gradients in place.  A graph per chunk would be small, but its tensors would be allocated between the matrices of
-consecutive chunks, and a C library that cannot merge free memory then takes ten times as much as is in use.
+consecutive chunks, and a C library that cannot merge free memory would then take ten times the memory in use.
 
 `likewise.engines.row_chunks` cuts the anchors of a batch, `likewise.engines.table_chunks` the rows of a table.
 """
@@ -26,10 +26,10 @@ BUDGET = {"cpu": 20 * 2**20, "cuda": 2**30}
 """The bytes that a chunk and its intermediate results may take, by kind of device."""
 
 COPIES = 10
-"""Matrices of a chunk's size that are alive at once in a backward pass."""
+"""The number of matrices of a chunk's size that are in memory at once in a backward pass."""
 
 LEAST_ROWS = 16
-"""The least number of rows of a chunk: a smaller chunk would read all references for too little work."""
+"""The smallest number of rows of a chunk: a smaller chunk would read all references for too little work."""
 
 
 def plan_chunks(
@@ -42,8 +42,8 @@ def plan_chunks(
         columns: the number of entries that a row has.
         like: a tensor of the matrix's device and dtype.
         together: rows that must not be separated, such as the centers of one class.
-        copies: matrices of a chunk's size that are alive at once; by default as many as a formula needs.
-        least: the least number of rows of a chunk; by default what keeps a product fast.
+        copies: the number of matrices of a chunk's size in memory at once; by default as many as a formula needs.
+        least: the smallest number of rows of a chunk; by default large enough for a fast product.
 
     Examples:
         >>> import torch
@@ -68,7 +68,7 @@ def call_recomputed(function: Callable[..., Any], *arguments: Any) -> Any:
         >>> call_recomputed(torch.exp, torch.zeros(1))
         tensor([1.])
     """
-    # transforms differentiate while they compute, and do not let intermediate results be replaced
+    # transforms differentiate during the computation, and intermediate results cannot be replaced
     if not torch.is_grad_enabled() or is_transformed():
         return function(*arguments)
     # saving the state of a GPU's generator would synchronize

@@ -49,7 +49,7 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     key = _key(loss)
     if key is None or loss._modules or not all(isinstance(each, Tensor) for each in tensors):
         return None
-    # whether kernels can run a loss is asked once, before a capture
+    # whether kernels can run a loss is checked once, before a capture
     if _pairs(loss, arguments) >= KERNELS_IN_GRAPH[1]:
         return None
     prepare = functools.partial(_pure, loss, arguments, tuple(learned))
@@ -107,7 +107,7 @@ def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
 def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> EngineKind | None:
     """The engine that is captured; ``None`` if the batch is too large for a graph."""
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
-    # small batches need no look at the declaration; up to its limit, a table of proxies is faster as a whole
+    # small batches do not depend on the declaration; up to its limit, a table of proxies is faster as a whole
     least = graphs.UP_TO if hasattr(loss, "proxies") else KERNELS_IN_GRAPH[0]
     if getattr(loss, "pools_centers", False):  # kernels of formulas do not pool
         return EngineKind.DENSE if pairs < graphs.POOLED_UP_TO else None

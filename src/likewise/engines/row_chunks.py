@@ -24,7 +24,7 @@ class RowChunks:
         cut: the rows of each chunk.
         compute: maps a chunk, its rows, the numbers, and whether it runs in the backward pass, to tensors with one row per
             anchor of the chunk; in the backward pass those without a gradient may be ``None``.
-        numbers: the inputs that get a gradient besides the similarities.
+        numbers: the inputs, other than the similarities, that get a gradient.
         closed: whether `compute` uses no other tensor that has a graph.
         summed: results have fixed shapes and are summed over chunks.
 

@@ -4,7 +4,7 @@ A step h is made of pieces; each is a line plus a multiple of ``σ(d / τ)``, su
 sums of lines follow from sorted rows.  For sigmoids, with ``z = e^{−|d| / τ}``, ``σ(−|d| / τ) = z / (1 + z)`` is a polynomial
 of z without a constant term to within the rounding of the dtype, since its pole, z = −1, is far from [0, 1].  The sum of
 ``z^k`` over the references above (below) a positive is that of the next positive times a power, plus that of the references
-between the two: ``O(n log n)`` for each anchor, however many positives it has.
+between the two: ``O(n log n)`` for each anchor, for any number of positives.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TIE = Break.TIE
 
 
 class Piece(NamedTuple):
-    """What a step is beyond a break: ``constant + slope · d + weight · σ(d / temperature)``."""
+    """A piece of a step, beyond a break: ``constant + slope · d + weight · σ(d / temperature)``."""
 
     constant: float = 0.0
     slope: float = 0.0
@@ -68,7 +68,7 @@ class Step(NamedTuple):
 
 
 def match_step(folded: Folded) -> Step | None:
-    """Match a sum over negatives, one for each positive, with a sum of soft steps; ``None`` if it is none.
+    """Match a sum over negatives, one for each positive, with a sum of soft steps; ``None`` if it does not match.
 
     Examples:
         >>> from likewise.formula import add_up, s, s_p, sigmoid
@@ -83,7 +83,7 @@ def match_step(folded: Folded) -> Step | None:
 
 
 def match_curve(curve: Formula) -> Step | None:
-    """Match a curve of `s` and `s_p` with a soft step of their difference; ``None`` if it is none.
+    """Match a curve of `s` and `s_p` with a soft step of their difference; ``None`` if it does not match.
 
     Examples:
         >>> from likewise.formula import s, s_p, sigmoid
@@ -115,7 +115,7 @@ class _Reader:
         self.scales: set[float] = set()
 
     def read(self, node: Formula, d: float) -> Piece | None:
-        """The piece that holds at a difference of similarities; ``None`` if the curve is no step."""
+        """Return the piece at a difference of similarities; ``None`` if the curve is not a step."""
         line = linear_in(node)
         if line is not None:
             return Piece(line[2], line[0]) if line[0] == -line[1] else None
@@ -159,7 +159,7 @@ class _Reader:
 
 
 def _number(place: float | Break) -> float:
-    """A break as a number; the dtype says how far from zero a tie reaches."""
+    """Return a break as a number; the dtype determines how far from zero values tie."""
     return 0.0 if isinstance(place, Break) else place
 
 

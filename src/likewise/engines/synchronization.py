@@ -34,7 +34,7 @@ _COPIES = frozenset(
 
 
 def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
-    """Whether the host may read a number from the tensor's device: always on the CPU, elsewhere for large batches only.
+    """Return whether the host may read from the tensor's device: always on the CPU, elsewhere only for large batches.
 
     Examples:
         >>> import torch
@@ -49,7 +49,7 @@ def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
 
 
 def compact(triplets: Triplets, *, large: bool) -> Triplets:
-    """Triplets without gaps where the host may read their number, else unchanged.
+    """Return triplets without unused entries if the host may read their number, otherwise unchanged.
 
     Examples:
         >>> import torch
@@ -62,7 +62,7 @@ def compact(triplets: Triplets, *, large: bool) -> Triplets:
 
 
 def cut_batch(batch: PairBatch, rows: slice) -> PairBatch:
-    """Some anchors of a batch; the triplets of other anchors are dropped where the host may read their number.
+    """Return some anchors of a batch; triplets of other anchors are dropped if the host may read their number.
 
     Examples:
         >>> import torch

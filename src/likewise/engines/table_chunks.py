@@ -61,7 +61,7 @@ class TableChunks:
         return [tuple(flat[i * width : (i + 1) * width]) for i in range(len(self.cut))], picked
 
     def _touches_graph(self) -> bool:
-        """Whether the first chunk uses a tensor with a graph besides the table and the inputs."""
+        """Return whether the first chunk uses a tensor with a graph other than the table and the inputs."""
         touched, inputs = TouchesGraph(), [each.detach() for each in self.inputs]
         some = self.table.detach()[self.cut[0]]
         with torch.no_grad(), touched:

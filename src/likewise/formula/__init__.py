@@ -1,9 +1,9 @@
 """The language of losses: formulas, folds and terms; similarities, relations and hyper-parameters.
 
-``__all__`` has the names that the author of a loss needs: the similarity `s` (and `s_p`, that of a positive), the sides and
-folds, the common functions, `per_anchor`, `per_pair` and `per_triplet`.  `FACES` lists the other public names by module:
-similarities, relations, reductions, less common functions.  All of them can be imported from `likewise.formula`.  The names
-at the end of this file are for the other packages of the library; they may change.
+``__all__`` contains the names needed to write a loss: the similarity `s` (and `s_p`, that of a positive), the sides and
+folds, the common functions, `per_anchor`, `per_pair` and `per_triplet`.  `FACES` lists the other public names by
+module: similarities, relations, reductions, less common functions.  All of them can be imported from
+`likewise.formula`.  The names at the end of this file are for the other packages of this library and may change.
 """
 
 from likewise.formula.expressions import PerAnchor, s, s_p
@@ -110,7 +110,7 @@ from likewise.formula.indexing import broadcast_shape as broadcast_shape
 from likewise.formula.indexing import inner_products as inner_products
 from likewise.formula.indexing import pair_entries as pair_entries
 
-# For engines, miners, losses and tools.
+# Used by engines, miners, losses and tools.
 from likewise.formula.inputs import batch_from_embeddings as batch_from_embeddings
 from likewise.formula.inputs import batch_from_similarities as batch_from_similarities
 from likewise.formula.inputs import check_classes as check_classes
@@ -196,4 +196,4 @@ FACES = {
     "batch": ("PairBatch", "similarity_hook"),
     "checks": ("check_values",),
 }
-"""The other public names, by the module that documents them: what callers of a loss, and authors of less common ones, need."""
+"""The other public names by the module that documents them, for callers of losses and for less common losses."""

@@ -46,7 +46,7 @@ def similarity_hook(see: Callable[[PairBatch, Tensor], Tensor]) -> Iterator[None
 
 
 def has_similarity_hook() -> bool:
-    """Whether a hook is set: losses then compute the matrix even where they could do without it.
+    """Return whether a hook is set; losses then compute the matrix even if they do not need it.
 
     Examples:
         >>> has_similarity_hook()
@@ -63,22 +63,22 @@ class PairBatch:
 
     Args:
         relation: which pairs are positive and negative, with a shape.
-        similarity: how embeddings are compared; ``None`` where only similarities are known.
+        similarity: how embeddings are compared; ``None`` if only similarities are known.
         anchors: embeddings, ``(m, d)``.
-        references: embeddings, ``(n, d)``, of any float dtype; ``None`` where the references are the anchors.
-        matrix: the similarities ``(m, n)``, where they are known.
-        factors: anchors and references as they enter the product (`Similarity.factors`), where they are known.
+        references: embeddings, ``(n, d)``, of any float dtype; ``None`` if the references are the anchors.
+        matrix: the similarities ``(m, n)``, if they are known.
+        factors: anchors and references as they enter the product (`Similarity.factors`), if they are known.
         group: the processes that the anchors are distributed over; the anchors here are this rank's.
-        local_rows: where this rank's anchors are among the references, where these are the anchors of all ranks.
-        shards: the processes that hold a shard of the references each; every rank then holds all anchors.
+        local_rows: the positions of this rank's anchors among the references, if these are the anchors of all ranks.
+        shards: the processes over which the references are sharded; every rank then holds all anchors.
         half: the half-precision dtype in which anchors and references are multiplied; ``None``: the batch's dtype.
-        labels: the labels of the anchors, where the batch has labels; kept when a miner replaces the relation, and read
-            for values per class only: the relation decides which pairs are positive or negative.
+        labels: the labels of the anchors, if the batch has labels; kept when a miner replaces the relation, and used
+            only for values per class: the relation defines which pairs are positive or negative.
         between: what is compared with what, in words.
         table: the side that is a table of parameters, ``"anchors"`` or ``"references"``: it may be large and of another
             dtype, and engines that avoid the matrix also avoid copies of it.
-        value_dtype: the dtype of the loss, where the similarity compares embeddings in a wider one
-            (`Similarity.working_dtype`); ``None`` where it is that of the embeddings.
+        value_dtype: the dtype of the loss if the similarity compares embeddings in a wider one
+            (`Similarity.working_dtype`); ``None`` for the dtype of the embeddings.
 
     Examples:
         >>> import torch
@@ -118,7 +118,7 @@ class PairBatch:
             object.__setattr__(self, "between", f"samples against {other}")
 
     def replace(self, **changes: Any) -> PairBatch:
-        """The same batch with other fields; written out, because torch.compile does not trace `dataclasses.replace`."""
+        """Return the batch with other fields; torch.compile does not trace `dataclasses.replace`."""
         fields = {
             "relation": self.relation,
             "similarity": self.similarity,
@@ -164,7 +164,7 @@ class PairBatch:
         return known.dtype
 
     def similarities(self) -> Tensor:
-        """The matrix ``(m, n)``; computed at every call unless the batch holds it."""
+        """Return the matrix ``(m, n)``; it is computed at every call unless the batch holds it."""
         if self.matrix is not None:
             return self.matrix
         left, right = self.both_factors()
@@ -184,7 +184,7 @@ class PairBatch:
         return self.replace(similarity=similarity.base, relation=relation, between="samples against proxies")
 
     def materialize(self) -> PairBatch:
-        """This batch with its matrix."""
+        """Return this batch with its matrix."""
         return self if self.matrix is not None else self.replace(matrix=self.similarities())
 
     def both_factors(self) -> tuple[Tensor, Tensor]:
@@ -210,7 +210,7 @@ class PairBatch:
         return round_to(rows, self.half).to(self.dtype)
 
     def prepare(self) -> PairBatch:
-        """This batch with its factors."""
+        """Return this batch with its factors."""
         return self if self.factors is not None else self.replace(factors=self.both_factors())
 
     def similarities_among_references(self) -> Tensor:
@@ -223,11 +223,11 @@ class PairBatch:
         return self.group.gather(self.similarity.of_factors(right[rows.local], right), rows)
 
     def gather(self, local: Tensor) -> Tensor:
-        """Rows of all anchors from those of this rank, where the references are the anchors of all ranks."""
+        """Gather rows of all anchors from those of each rank; the references must be the anchors of all ranks."""
         return local if self.local_rows is None else self.group.gather(local, self.local_rows)
 
     def rows(self, rows: slice) -> PairBatch:
-        """Some of the anchors against all references, as a batch of this process."""
+        """Return some of the anchors against all references, as a batch of this process."""
         changes: dict[str, Any] = {
             "relation": self.relation.rows(rows),
             "labels": None if self.labels is None else self.labels[rows],
@@ -243,5 +243,5 @@ class PairBatch:
         return self.replace(**changes)
 
     def under(self, relation: Relation) -> PairBatch:
-        """The same batch, labels included, under another relation."""
+        """Return the same batch, including labels, with another relation."""
         return self.replace(relation=relation)

@@ -1,6 +1,6 @@
-"""Checks of arguments: each runs once per call, and its error is one sentence with the argument, its value and the rule.
+"""Checks of arguments: each runs once per call; its error is one sentence with the argument, its value and the rule.
 
-Shapes, dtypes and devices are always checked.  Values are checked on CPU tensors always, on other devices only inside
+Shapes, dtypes and devices are always checked.  Values are always checked on CPU tensors, on other devices only inside
 `check_values`, because reading them synchronizes the host with the device.
 """
 
@@ -40,7 +40,7 @@ def check_values(read: bool = True) -> Iterator[None]:
 
 
 def can_read_values(tensor: Tensor) -> bool:
-    """Whether the values of a tensor may be read at this point.
+    """Return whether the values of a tensor may be read at this point.
 
     Examples:
         >>> import torch
@@ -68,7 +68,7 @@ def one_of(name: str, value: object, choices: Iterable[str], more: str = "") -> 
 
 
 def whole_number(name: str, value: object, least: int) -> int:
-    """Return a whole number, numpy's included, that is not smaller than ``least``.
+    """Return a whole number, also one of numpy, if it is at least ``least``; otherwise raise an error.
 
     Examples:
         >>> whole_number("size", 3, 1)
@@ -132,7 +132,7 @@ def check_dense(name: str, value: Tensor) -> None:
 
 
 def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
-    """Check that the dtype represents the squared norms of raw embeddings: without normalization a loss is made of them.
+    """Check that the dtype can represent the squared norms of raw embeddings, which losses without normalization use.
 
     Args:
         name: the argument.
@@ -157,7 +157,7 @@ def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
     too_long = (norms > math.sqrt(limit)).nonzero()
     if len(too_long):
         row = int(too_long[0])
-        norm = math.hypot(*rows[row].tolist())  # finite where its square is not
+        norm = math.hypot(*rows[row].tolist())  # a norm can be finite although its square is not
         raise ValueError(
             f"{name} must have norms of at most {math.sqrt(limit):.1e} where they are not normalized, because "
             f"{str(dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norm:.1e}"

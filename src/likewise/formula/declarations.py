@@ -18,7 +18,7 @@ Declaration: TypeAlias = Declared | tuple[Declared, ...]
 
 
 def sort_declaration(declaration: Declaration) -> tuple[list[Term], list[Regularizer], list[MatrixLoss]]:
-    """Sort what a loss declares by kind.
+    """Sort the parts of a declaration by kind.
 
     Examples:
         >>> sort_declaration(MatrixLoss(lambda batch, rows: []))[0]
@@ -42,7 +42,7 @@ _WITHIN: WeakKeyDictionary[Term, dict[Thresholded, Term]] = WeakKeyDictionary()
 
 
 def term_within(term: Term, thresholds: Thresholded) -> Term:
-    """`Term.within`, cached for the term.
+    """Return `Term.within`, cached for the term.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, per_pair, relu, s

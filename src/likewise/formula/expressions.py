@@ -13,8 +13,8 @@ A formula has a *rank*: `Rank.PAIR` if it contains a bare ``s``, `Rank.POSITIVE`
 called a curve.
 
 A fold over positives, negatives or both binds ``s``.  If its curve also contains ``s_p``, the result is one number for
-each positive of each anchor: the soft rank of a positive, the hinges of its triplets.  A fold over each positive
-(`likewise.formula.EACH_POSITIVE`) binds ``s_p`` and gives one number per anchor.
+each positive of each anchor, such as the soft rank of a positive or the hinges of its triplets.  A fold over each
+positive (`likewise.formula.EACH_POSITIVE`) binds ``s_p`` and gives one number per anchor.
 
 Formulas are immutable data.  Engines evaluate them (`evaluate`), differentiate them (`derivative`: a kernel has no autograd)
 and print them; no engine knows which loss it runs.
@@ -61,8 +61,8 @@ class Rank(IntEnum):
 class Formula:
     """A node of a formula.  Build formulas with `s`, folds, numbers and the functions of this module.
 
-    Conditions are combined with ``&``, ``|`` and ``~``.  ``x ** n`` with a whole number is a product, which is zero where n is
-    negative and ``x = 0``, with derivative zero; with any other number it is so where ``x ≤ 0``.
+    Conditions are combined with ``&``, ``|`` and ``~``.  ``x ** n`` with a whole number is a product; if n is negative,
+    its value and derivative are zero at ``x = 0``.  With any other exponent they are zero where ``x ≤ 0``.
 
     Examples:
         >>> from likewise.formula import s, relu
@@ -74,7 +74,7 @@ class Formula:
     rank: Rank
 
     of_positive: ClassVar[bool] = False
-    """Whether it is a number of the positive that a fold over each positive binds, as `s_p` is."""
+    """Whether the node is a number of the positive that a fold over each positive binds, as `s_p` is."""
 
     def __add__(self, other: Operand) -> Formula:
         return apply("add", self, other)
@@ -188,7 +188,7 @@ class Number(Formula):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerAnchor(Formula):
-    """One number per anchor, computed from the batch: the beta of a class, the norm of an embedding.
+    """One number per anchor, computed from the batch, such as the beta of a class or the norm of an embedding.
 
     ``compute`` maps the `PairBatch` to a tensor with one entry per anchor and is differentiable.
 
@@ -207,7 +207,7 @@ class PerAnchor(Formula):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerReference(Formula):
-    """One number per reference, computed from the batch: the bias of a class.
+    """One number per reference, computed from the batch, such as the bias of a class.
 
     ``compute`` maps the `PairBatch` to a tensor with one entry per reference and is differentiable.
 
@@ -304,7 +304,7 @@ class Folded(Formula):
 
 
 def mentions_positive(node: Formula) -> bool:
-    """Whether a formula contains `s_p` outside of the folds that bind it.
+    """Return whether a formula contains `s_p` outside the folds that bind it.
 
     Examples:
         >>> from likewise.formula import EACH_POSITIVE, add_up, s, s_p
@@ -320,7 +320,7 @@ def mentions_positive(node: Formula) -> bool:
 class Total(Formula):
     """The sum of a formula of rank ANCHOR over all anchors of the batch.
 
-    A loss that needs a statistic of the whole batch declares it with this node, and engines then make one more pass.
+    Use it for a statistic of the whole batch; engines make one more pass for it.
 
     Examples:
         >>> from likewise.formula import POSITIVES, add_up, s
@@ -364,7 +364,7 @@ def as_formula(operand: Operand) -> Formula:
 
 
 def is_number(node: Formula, value: float) -> bool:
-    """Whether a node is a plain number of this value.
+    """Return whether a node is a plain number of this value.
 
     Examples:
         >>> is_number(Number(1), 1.0), is_number(s, 1.0)
@@ -381,7 +381,7 @@ def apply(operation: str, *operands: Operand) -> Formula:
         >>> apply("square", s)
         square(s)
     """
-    # formulas are built at every call of a loss, and a list with a plain test is fastest
+    # formulas may be built at every call of a loss, and a list with a plain test is fastest
     arguments = tuple([operand if isinstance(operand, Formula) else as_formula(operand) for operand in operands])
     if operation == "mul" and is_number(arguments[0], 1.0):
         return arguments[1]  # a factor of one is dropped
@@ -410,7 +410,7 @@ def _check_conditions(operation: str, arguments: tuple[Formula, ...]) -> None:
 
 
 def is_condition(node: Formula) -> bool:
-    """Whether a formula is a condition (true or false) and not a number.
+    """Return whether a formula is a condition (true or false) and not a number.
 
     Examples:
         >>> from likewise.formula import s
@@ -425,7 +425,7 @@ def is_condition(node: Formula) -> bool:
 
 
 def _whole_power(base: Formula, exponent: int) -> Formula:
-    """A power as products: it holds for negative numbers too, and kernels multiply faster than they take logarithms."""
+    """Return a power as products: this also works for negative numbers, and products are faster than logarithms."""
     if exponent < 0:
         divisor = _whole_power(base, -exponent)
         if isinstance(divisor, Number) and not isinstance(divisor.value, Tensor):
@@ -433,7 +433,7 @@ def _whole_power(base: Formula, exponent: int) -> Formula:
         nonzero = (divisor < 0.0) | (divisor > 0.0)
         return apply(
             "where", nonzero, 1.0 / apply("where", nonzero, divisor, 1), 0.0
-        )  # an integer one, because a count is an integer
+        )  # an integer 1, because a count is an integer
     if exponent < 2:
         return base if exponent else Number(1.0)
     half = apply("square", _whole_power(base, exponent // 2))

@@ -98,8 +98,8 @@ class LogSumExp(Fold):
     def start(self, values: Tensor, keep: Tensor) -> State:
         """The peak, a constant, and the sum of ``e^(v − peak)``.
 
-        They are kept separate: added to a peak of a million, the logarithm would be lost to rounding, and so would the
-        weights.
+        They are kept separate, because the logarithm and the weights would be lost to rounding if added to a large
+        peak.
         """
         if is_transformed():
             peak = _peak(torch.where(keep, values.detach(), -torch.inf))

@@ -1,7 +1,7 @@
 """Graded relations: pairs with a relevance between 0 and 1.
 
-`GradedPairs` and `Grades` are given similarities; `Ignoring` leaves pairs out of another relation, and `binarize` makes
-pairs of grades.  A pair is positive where its relevance is above zero.
+`GradedPairs` and `Grades` hold given relevances; `Ignoring` excludes pairs from another relation, and `binarize`
+converts grades to positive and negative pairs.  A pair is positive if its relevance is above zero.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Ignoring(Relation):
 
     Args:
         base: the relation.
-        ignored: the pairs that are left out, ``(m, n)`` booleans.
+        ignored: the pairs to exclude, ``(m, n)`` booleans.
 
     Examples:
         >>> import torch
@@ -217,7 +217,7 @@ class Ignoring(Relation):
         return Ignoring(self.base.gather(group, references), self.ignored)
 
     def including_itself(self) -> Ignoring:
-        """The underlying relation with an anchor as its own positive, unless that pair is left out."""
+        """Return the underlying relation with an anchor as its own positive, unless that pair is excluded."""
         return Ignoring(self.base.including_itself(), self.ignored)
 
     def with_shape(self, anchors: int, references: int) -> Ignoring:
@@ -230,11 +230,11 @@ class Ignoring(Relation):
 
 
 def binarize(relation: Relation, threshold: float, anchors: int, references: int) -> Masks:
-    """A graded relation as positive and negative pairs, for a loss that reads no grades.
+    """Convert a graded relation to positive and negative pairs, for a loss that does not use grades.
 
     Args:
         relation: the relation.
-        threshold: a pair is positive from this relevance on, negative below; it stays left out where it was.
+        threshold: pairs of at least this relevance are positive, others negative; excluded pairs stay excluded.
         anchors: the number of anchors.
         references: the number of references.
 
@@ -251,7 +251,7 @@ def binarize(relation: Relation, threshold: float, anchors: int, references: int
 
 
 def find_levels(relation: Relation) -> Levels | None:
-    """The hierarchy that a relation refines, or ``None``.
+    """Return the hierarchy that a relation refines, or ``None``.
 
     Examples:
         >>> import torch

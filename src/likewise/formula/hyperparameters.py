@@ -33,7 +33,7 @@ class Hyper:
 
     @property
     def is_learned_as_logarithm(self) -> bool:
-        """Whether the parameter is the logarithm: no step of an optimizer makes the number negative."""
+        """Whether the parameter is the logarithm, so that an optimizer step cannot make the number negative."""
         return self.learn is not False and self.above == 0.0
 
     def limits(self) -> str:
@@ -42,7 +42,7 @@ class Hyper:
         return " and ".join(text.format(bound) for text, bound in bounds if bound is not None)
 
     def allows(self, value: float) -> bool:
-        """Whether a value is finite and inside the limits."""
+        """Return whether a value is finite and within the limits."""
         return (
             math.isfinite(value)
             and (self.above is None or value > self.above)
@@ -52,7 +52,7 @@ class Hyper:
         )
 
     def range(self, value: float) -> tuple[float, float]:
-        """The range of a slider: the search range, else the limits, else a range around a value; it contains the value.
+        """Return the range of a slider: the search range, the limits, or a range around a value; it contains the value.
 
         Examples:
             >>> Hyper("a margin", search=(0.0, 1.0)).range(2.0), Hyper("a scale", above=0.0, at_most=1.0).range(0.5)
@@ -66,7 +66,7 @@ class Hyper:
         least, most = self.search or limits
         least, most = min(least, value), max(most, value)
         step = (most - least) / 1000.0
-        least = least if self.allows(least) else least + step  # a limit that may not be reached
+        least = least if self.allows(least) else least + step  # an exclusive limit
         most = most if self.allows(most) else most - step
         return (round(least), round(most)) if isinstance(value, int) else (least, most)
 
@@ -99,7 +99,7 @@ def hyper(
         at_most: it must not be larger than this.
         search: the default search range.
         log: whether a search samples on a logarithmic scale.
-        step: the step of a grid search, where a paper gives one.
+        step: the step of a grid search, if a paper states one.
         learn: whether a loss learns it, or the name of the option, ``True`` or ``False``, that decides.
 
     Examples:
@@ -133,7 +133,7 @@ def option(*, default: Any, help: str, kw_only: bool = True) -> Any:
 
 
 def hyperparameters(of: Any) -> dict[str, Hyper]:
-    """The hyper-parameters that a class (or an object of it) declares, by name.
+    """Return the hyper-parameters that a class (or an object of it) declares, by name.
 
     Examples:
         >>> from likewise.losses import TripletLoss

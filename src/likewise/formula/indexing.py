@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def pair_entries(matrix: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """``matrix[rows, columns]`` for indices that broadcast; a chunk of rows and columns is cut without a scatter.
+    """Return ``matrix[rows, columns]`` for indices that broadcast; a chunk of rows and columns is sliced.
 
     Examples:
         >>> import torch
@@ -26,7 +26,7 @@ def pair_entries(matrix: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def inner_products(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """``left[rows] · right[columns]`` for indices that broadcast; a matrix product for a chunk of rows and columns.
+    """Return ``left[rows] · right[columns]`` for indices that broadcast; a matrix product for a chunk.
 
     Examples:
         >>> import torch
@@ -45,7 +45,7 @@ def inner_products(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -
 
 
 def broadcast_shape(*index: Tensor) -> torch.Size:
-    """The shape to which indices broadcast.
+    """Return the shape to which indices broadcast.
 
     Examples:
         >>> import torch

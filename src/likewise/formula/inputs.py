@@ -1,4 +1,4 @@
-"""Batches from the arguments of a call, which are checked here, and values per class."""
+"""Checks of a call's arguments, batches made from them, and values per class."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def batch_from_embeddings(
     *,
     levels: bool = False,
 ) -> PairBatch:
-    """Check all arguments of a call and make a batch of them.
+    """Check all arguments of a call and return them as a batch.
 
-    Labels that are given together with a relation are read for values per class only; the relation decides the pairs.  In a
+    Labels passed together with a relation are used only for values per class; the relation defines the pairs.  In a
     distributed batch, embeddings and references are the rows of this rank, and its anchors are compared with the
     references of all ranks; a relation other than labels must index all of them.  Labels may be those of a hierarchy,
     ``(n, L)``, where ``levels`` is true.
@@ -44,7 +44,7 @@ def batch_from_embeddings(
         ValueError: labels must have one entry for each of the 2 embeddings, but it has 1
     """
     for name, value in (("labels", labels), ("references", references)):
-        if isinstance(value, tuple):  # the place of the indices in other libraries
+        if isinstance(value, tuple):  # other libraries take the indices at this position
             raise TypeError(f"{name} must be a tensor, but it is a tuple; give a miner's indices as relation=")
     anchors = embeddings_of("embeddings", embeddings)
     half = same_half(embeddings)
@@ -162,7 +162,7 @@ def _labels_for_classes(
     device: torch.device,
     levels: bool,
 ) -> Tensor | None:
-    """The labels of the anchors where a relation decides the pairs; the references' are checked, and not read."""
+    """Return the labels of the anchors if a relation defines the pairs; those of the references are only checked."""
     if reference_labels is not None:
         if references is None:
             raise ValueError("references must be given together with reference_labels, but they are None")
@@ -183,10 +183,10 @@ def batch_from_similarities(
 
     Args:
         similarities: the matrix ``(m, n)``.
-        relation: the positive and negative pairs; or labels, where the matrix compares one set with itself.
+        relation: the positive and negative pairs; or labels, if the matrix compares one set with itself.
         similarity: how the matrix was computed.
         group: the processes that the rows are distributed over.
-        labels: the labels of the rows, for values per class; the relation decides the pairs.
+        labels: the labels of the rows, for values per class; the relation defines the pairs.
         levels: whether labels may be those of a hierarchy, ``(m, L)``.
 
     Examples:
@@ -218,7 +218,7 @@ def batch_from_similarities(
 
 
 def class_values(table: Tensor, batch: PairBatch, name: str) -> Tensor:
-    """The entry of ``table`` for each anchor's class; labels must be 0-based class indices.
+    """Return the entry of ``table`` for each anchor's class; labels must be 0-based class indices.
 
     Examples:
         >>> import torch

@@ -18,7 +18,7 @@ from likewise.formula.relations import ALL, check_index, check_range
 
 @dataclass(frozen=True, eq=False)
 class LabelRows(LabelRelation):
-    """A relation that compares a row of labels of the anchor with one of the reference; the arguments are of shape ``(n, L)``.
+    """A relation that compares rows of labels of anchor and reference; the arguments have shape ``(n, L)``.
 
     Examples:
         >>> issubclass(Levels, LabelRows)
@@ -48,7 +48,7 @@ class LabelRows(LabelRelation):
         return torch.where(self.leave_out_own(value > 0, rows, columns), value, 0.0)
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """Positive where labels have something in common."""
+        """Pairs that share a label are positive."""
         left = torch.arange(len(self.labels), device=self.device)[rows or ALL, None]
         right = torch.arange(len(self.references), device=self.device)[None, columns or ALL]
         related = self.compare(left, right, torch.float32) > 0
@@ -78,7 +78,7 @@ class Levels(LabelRows):
     def from_parents(
         cls, labels: Tensor, parents: Tensor | Sequence[int], reference_labels: Tensor | None = None
     ) -> Levels:
-        """The hierarchy of a table of parents.
+        """Return the hierarchy of a table of parents.
 
         Args:
             labels: the node of each anchor, ``(m,)``.
@@ -180,7 +180,7 @@ class MultiLabel(LabelRows):
         *,
         grade: Literal["any", "jaccard"] = "any",
     ) -> MultiLabel:
-        """The relation of items with a list of labels each, whole numbers from 0.
+        """Return the relation of items with a list of labels each, whole numbers from 0.
 
         Examples:
             >>> MultiLabel.from_lists([[0, 2], []]).labels.tolist()

@@ -152,7 +152,7 @@ class LabelRelation(Relation):
         )
 
     def including_itself(self) -> Self:
-        """The same labels without an anchor's index among the references: it has the labels of its copy."""
+        """Return the labels without the anchors' indices among the references: a copy is then a positive."""
         return self._with(reference_labels=self.references, own=None)
 
     def with_shape(self, anchors: int, references: int) -> Self:
@@ -177,8 +177,8 @@ class Labels(LabelRelation):
         own: for each anchor the index of the reference that is the anchor itself, −1 for none, where references are
             given and contain copies of the anchors (a memory, a gathered batch).
         valid: which references exist, ``(n,)`` booleans; a memory that is not yet full leaves gaps.
-        ordered: reference_labels ascend, as those of proxies do; an engine need not sort them then.
-        positives: the positions of each anchor's positives, where they are known, as among proxies.
+        ordered: whether reference_labels are ascending, as those of proxies, so that engines need not sort them.
+        positives: the positions of each anchor's positives, if they are known, as for proxies.
 
     Examples:
         >>> import torch
@@ -197,7 +197,7 @@ class Labels(LabelRelation):
         return labels_of(name, value, None, None, "")
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """Compare labels; an anchor is excluded from its own positives by index, never by value."""
+        """Compare labels; an anchor is excluded from its positives by index, never by value."""
         rows, columns = rows or ALL, columns or ALL
         same = is_equal(self.labels[rows, None], self.references[None, columns])
         positive, negative = self._without_own(same, rows, columns), ~same
@@ -210,7 +210,7 @@ class Labels(LabelRelation):
         if self.own is None:
             if self.reference_labels is not None:
                 return same
-            if rows == columns and not is_transformed():  # a square on the diagonal, the whole matrix most often
+            if rows == columns and not is_transformed():  # a square on the diagonal, usually the whole matrix
                 return same.clone().fill_diagonal_(False)
         index = torch.arange(len(self.references), device=same.device)
         own = index if self.own is None else self.own
@@ -230,5 +230,5 @@ class Labels(LabelRelation):
         return self.leave_out_own(self.labels[rows] == self.references[columns], rows, columns).to(dtype)
 
     def including_itself(self) -> Self:
-        """The same labels without an anchor's index among the references: it has the label of its copy."""
+        """Return the labels without the anchors' indices among the references: a copy is then a positive."""
         return super().including_itself()._with(positives=None)

@@ -1,7 +1,7 @@
-"""Operations on boolean masks, spelled as each device computes them fastest; the result is the same on every device.
+"""Operations on boolean masks, in the fastest form for each device; the result is the same on every device.
 
-This file, `likewise.formula.checks` and `likewise.formula.precision` are the only ones of the language that read the kind of
-a device (docs/decisions/0014-one-language.md).
+This file, `likewise.formula.checks` and `likewise.formula.precision` are the only ones of this package that depend on
+the device type (docs/decisions/0014-one-language.md).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 from likewise._compat import is_transformed
 
 _LARGE = 2**16
-"""The number of entries below which a faster spelling costs more than it saves."""
+"""The number of entries below which the faster form costs more than it saves."""
 
 _BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
@@ -47,11 +47,11 @@ class _SumKept(torch.autograd.Function):
 
 
 def _or_zero(values: Tensor, keep: Tensor) -> Tensor:
-    """The kept values, and zero elsewhere; on a CPU a bitwise and is three times as fast as a selection by booleans."""
+    """Return the kept values, zero elsewhere; on a CPU, bitwise and is three times as fast as boolean selection."""
     bits = _BITS.get(values.dtype)
     if bits is None or _is_not_cpu(keep):
         return torch.where(keep, values, 0.0)
-    all_or_none = keep.view(torch.int8).neg().to(bits)  # true is a one, and minus one has every bit
+    all_or_none = keep.view(torch.int8).neg().to(bits)  # true is 1, and all bits of −1 are set
     return all_or_none.bitwise_and_(values.view(bits)).view(values.dtype)
 
 
@@ -82,5 +82,5 @@ def is_equal(column: Tensor, row: Tensor) -> Tensor:
 
 
 def _is_not_cpu(tensor: Tensor) -> bool:
-    """Whether a plain spelling is better: on another device, and for a compiler, which has its own."""
+    """Return whether the plain form is better: on other devices, and under a compiler."""
     return tensor.device.type != "cpu" or torch.compiler.is_compiling()

@@ -1,4 +1,4 @@
-"""Losses that are functions of the matrix and not formulas, and what they read the matrix through."""
+"""Losses that are functions of the matrix and not formulas, and the interface through which they read the matrix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RowChunk:
         rows: which anchors of the whole batch they are.
         masks: computes the positive and the negative pairs, ``(rows, n)`` booleans, after mining.
         candidates: computes the columns that may be true in each row of a mask, ``(rows, k)`` ascending indices; all
-            columns where the engine may not read from the device how many there are.
+            columns if the engine may not read their number from the device.
 
     Examples:
         >>> import torch
@@ -70,7 +70,7 @@ class RowMapper(Protocol):
     def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
         """A function that computes formulas with one number per anchor, without gradient, for the rows of a chunk.
 
-        What formulas need of the whole batch is computed here.
+        Statistics of the whole batch that the formulas need are computed when this method is called.
         """
 
     def positive_index(self, most: int | None = None) -> PositiveIndex | None:
@@ -79,7 +79,7 @@ class RowMapper(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MatrixLoss:
-    """The declaration of a loss that is a function of the matrix, and not a formula.
+    """The declaration of a loss that is a function of the matrix and not a formula.
 
     Args:
         compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reads the matrix through the

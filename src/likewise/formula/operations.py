@@ -81,7 +81,7 @@ def _safe_power(x: Tensor, exponent: Tensor | float) -> Tensor:
 
 
 def is_nonzero(x: Tensor) -> Tensor:
-    """Where a value differs from zero by more than the rounding of a similarity, so that equal embeddings count as equal.
+    """Return where a value differs from zero by more than the rounding of a similarity, so that equal embeddings tie.
 
     Examples:
         >>> import torch
@@ -223,7 +223,7 @@ def exp(x: Operand) -> Formula:
 
 
 def log(x: Operand) -> Formula:
-    """``log x``; what is not positive counts as the smallest normal number of the dtype and has derivative zero.
+    """``log x``; a value that is not positive counts as the smallest normal number of the dtype, with derivative zero.
 
     Use `likewise.formula.logsumexp` for logarithms of sums of exponentials; it cannot overflow.  A plain number gives a
     number.
@@ -329,7 +329,7 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> Formula:
 
 
 def logical_not(condition: Operand) -> Formula:
-    """Where a condition does not hold, ``~condition``; ``torch.compile`` traces this form only.
+    """The negation of a condition, ``~condition``; ``torch.compile`` can trace only this form.
 
     Examples:
         >>> from likewise.formula import s
@@ -340,7 +340,7 @@ def logical_not(condition: Operand) -> Formula:
 
 
 def join_conditions(left: Formula | None, right: Formula | None) -> Formula | None:
-    """``left & right``, where ``None`` is no condition.
+    """``left & right``, where ``None`` means that there is no condition.
 
     Examples:
         >>> from likewise.formula import s
@@ -397,7 +397,7 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
 
 
 def derivative(node: Formula, by: Formula) -> Formula:
-    """The derivative of a formula by `s`, by a fold inside it, or by any other node it contains.
+    """Return the derivative of a formula by `s`, by a fold inside it, or by any other node it contains.
 
     A fold counts as one number per anchor; engines differentiate the fold itself with `Fold.derivative`.
 

@@ -1,7 +1,8 @@
 """Numbers per pair and per triplet: leaves of formulas whose values are matrices that engines compute in chunks.
 
-`PerPair` is a soft target, a relevance, or the similarity that another model gives to a pair.  `PerTriplet` also depends on
-the positive that a fold over each positive binds.  Both have a gradient by everything that they were computed from.
+`PerPair` is, for example, a soft target, a relevance, or the similarity of a pair according to another model.
+`PerTriplet` also depends on the positive that a fold over each positive binds.  Gradients flow to everything that they
+are computed from.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from likewise.formula.expressions import Formula, Rank
 class PerPair(Formula):
     """One number per pair, computed from the batch: a relevance, a soft target, the similarity of another model.
 
-    Engines ask for some pairs at a time, so that no engine needs the whole matrix; only the Triton engine stores it.
+    Engines compute it for some pairs at a time, so that they do not need the whole matrix; only the Triton engine
+    stores it.
 
     Args:
         name: as formulas are printed.
@@ -28,7 +30,8 @@ class PerPair(Formula):
             broadcast: ``(r, 1)`` and ``(1, c)`` for a chunk of the matrix, equal shapes for chosen pairs.  The result has
             the broadcast shape, or one that expands to it.  It is called as often as an engine needs, so it must not
             draw random numbers or call collectives.
-        prepare: computes once per batch what ``compute`` takes in place of the batch: work that all chunks share.
+        prepare: computes, once per batch, a value that is passed to ``compute`` in place of the batch: work shared by
+            all chunks.
 
     Examples:
         >>> import torch
@@ -84,13 +87,13 @@ class AtPositive(Formula):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerTriplet(Formula):
-    """One number per anchor, positive and reference: the angle at the anchor between its positive and its negative.
+    """One number per anchor, positive and reference, such as the angle at the anchor between positive and negative.
 
     Args:
         name: as formulas are printed.
         compute: maps the batch and the indices of anchors, positives and references to numbers; differentiable.  The
             three indices broadcast, as those of `PerPair` do.
-        prepare: computes once per batch what ``compute`` takes in place of the batch.
+        prepare: computes, once per batch, a value that is passed to ``compute`` in place of the batch.
 
     Examples:
         >>> from likewise.formula import per_triplet, relu, s, s_p

@@ -16,7 +16,7 @@ HALVES = (torch.bfloat16, torch.float16)
 
 
 def same_half(*given: Tensor) -> torch.dtype | None:
-    """The half-precision dtype that all tensors share, or ``None``: their products then need no more digits.
+    """Return the half-precision dtype that all tensors share, or ``None``; their products do not need more digits.
 
     Examples:
         >>> import torch
@@ -28,7 +28,7 @@ def same_half(*given: Tensor) -> torch.dtype | None:
 
 
 def half_of_products(embeddings: Tensor, table: Tensor) -> torch.dtype | None:
-    """The half-precision dtype in which embeddings are multiplied with a table of parameters; ``None`` for the batch's dtype.
+    """Return the half-precision dtype in which embeddings are multiplied with a table of parameters, or ``None``.
 
     It is the dtype that both have.  Under autocast, bfloat16 embeddings are multiplied with a float32 table in bfloat16, as
     `torch.nn.Linear` does it; `PairBatch.from_table` then rounds the table.
@@ -41,7 +41,7 @@ def half_of_products(embeddings: Tensor, table: Tensor) -> torch.dtype | None:
         ...     half_of_products(torch.zeros(1).bfloat16(), torch.zeros(1))
         torch.bfloat16
     """
-    # float16 does not have the range of a table that nothing scales
+    # the range of float16 is too small for a table that is not scaled
     mixed = embeddings.dtype == torch.bfloat16 and table.dtype == torch.float32
     return torch.bfloat16 if mixed and autocast_is_on(embeddings) else same_half(embeddings, table)
 
@@ -80,7 +80,7 @@ class _Round(torch.autograd.Function):
 
 
 def autocast_is_on(tensor: Tensor) -> bool:
-    """Whether autocast is on for the tensor's device; some devices do not support it.
+    """Return whether autocast is on for the tensor's device; some devices do not support it.
 
     Examples:
         >>> import torch

@@ -27,7 +27,7 @@ class ClassWeighted:
     """The mean over units, each multiplied by the weight of its anchor's class.
 
     Args:
-        weights: one number per class, zero at least: a tensor ``(num_classes,)`` or a sequence.  A tensor on the device of
+        weights: one nonnegative number per class: a tensor ``(num_classes,)`` or a sequence.  A tensor on the device of
             the embeddings is not copied at every call.
         normalize: divide by the sum of the units' weights, as `torch.nn.CrossEntropyLoss` does; by default by the number of
             units.
@@ -70,8 +70,8 @@ def _offending(weights: Tensor) -> float:
 class Thresholded:
     """The mean over the units whose value lies between two thresholds; zero if there is none.
 
-    Units at a threshold are left out.  Easy units are dropped with ``low``, outliers with ``high``;
-    ``Thresholded(low=0.0)`` is ``"nonzero"`` for a loss that is never negative.  It needs a loss that is declared in
+    Units at a threshold are excluded.  ``low`` excludes easy units, ``high`` excludes outliers;
+    ``Thresholded(low=0.0)`` equals ``"nonzero"`` for a loss that is never negative.  The loss must be declared in
     formulas.
 
     Args:
@@ -130,7 +130,7 @@ def check_reduction(reduction: object) -> None:
 
 
 def counted_by(reduction: Reduction) -> Counted:
-    """Which count of units a reduction needs, as the plain reduction that needs the same.
+    """Return the plain reduction that needs the same count of units as a reduction.
 
     Examples:
         >>> counted_by("mean_per_anchor"), counted_by("sum")
@@ -157,7 +157,7 @@ class TermValues(NamedTuple):
 
 
 _ROOM = 2.0**-20
-"""A factor that keeps the sum over a million anchors finite where its mean is; a power of two, which rounds nothing."""
+"""A factor that keeps the sum over a million anchors finite if the mean is; a power of two, which is exact."""
 
 
 def reduce(
@@ -171,7 +171,7 @@ def reduce(
 
     Args:
         values: the terms; under `Thresholded` those of the units between the thresholds.
-        regularizers: added to the scalar, or in equal shares to the anchors.
+        regularizers: numbers added to the scalar, or divided equally among the anchors.
         reduction: ``"mean"`` over units, ``"nonzero"`` over units that are not zero, ``"sum"``; ``"none"``: one value per
             anchor, the sum over its units; ``"mean_per_anchor"``: one value per anchor, their mean; or an object.
         group: the processes that the anchors are distributed over.
@@ -210,12 +210,12 @@ def _count(term: TermValues, counted: Counted) -> Tensor:
 
 
 def _ratio(total: Tensor, count: Tensor) -> Tensor:
-    """The mean; the total where nothing is counted, which is zero, or a share of a unit that another anchor counts."""
+    """Return the mean; for a count of zero the total, which is zero or a share of a unit of another anchor."""
     return total / torch.where(count > 0, count, 1)
 
 
 def equal_share(number: Tensor, anchors: Tensor, group: ProcessGroup) -> Tensor:
-    """A number divided by the number of anchors on all ranks.
+    """Return a number divided by the number of anchors on all ranks.
 
     Examples:
         >>> import torch

@@ -18,7 +18,7 @@ from likewise.distributed import ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, same_device
 from likewise.formula.expressions import Formula
 
-ALL = slice(None)  # not the default of a function: torch.compile cannot trace that before torch 2.12
+ALL = slice(None)  # not a default argument, which torch.compile cannot trace before torch 2.12
 
 
 class Relation(ABC):
@@ -57,7 +57,7 @@ class Relation(ABC):
 
     @property
     def is_graded(self) -> bool:
-        """Whether positive pairs may have different relevances; a loss that does not read them refuses the relation."""
+        """Whether positive pairs may have different relevances; losses that do not use them reject such a relation."""
         return False
 
     def relevance(self, rows: Tensor, columns: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -66,17 +66,17 @@ class Relation(ABC):
         Args:
             rows: indices of anchors.
             columns: indices of references; both broadcast, as those of `likewise.formula.PerPair` do.
-            dtype: of the result.
+            dtype: the dtype of the result.
         """
         return self.masks()[0][rows, columns].to(dtype)
 
     def including_itself(self) -> Relation:
-        """The relation in which an anchor that is among the references is its own positive; masks stay as they are."""
+        """Return the relation in which an anchor among the references is its own positive; masks are unchanged."""
         return self
 
 
 def shape_error(what: str, shape: tuple[int, ...], anchors: int, references: int) -> ValueError:
-    """The error about a relation of another shape."""
+    """Return the error for a relation of another shape."""
     return ValueError(
         f"relation must have shape ({anchors}, {references}), anchors x references, but the shape of its {what} is {shape}"
     )
@@ -156,7 +156,7 @@ def check_index(name: str, index: Any) -> Tensor:
 
 
 def check_range(name: str, index: Tensor, size: int, of: str, least: int = 0) -> None:
-    """Check that indices are within a number of things."""
+    """Check that indices are within a size."""
     if can_read_values(index) and len(index) and (int(index.min()) < least or int(index.max()) >= size):
         raise ValueError(
             f"{name} must be indices in {least}..{size - 1} of the {of}, but they reach from {int(index.min())} "
@@ -174,7 +174,7 @@ Kind = TypeVar("Kind", bound=Relation)
 
 
 def make_unchecked(kind: type[Kind], **fields: object) -> Kind:
-    """A relation made without checks, from one that was checked."""
+    """Return a relation made without checks from one that was checked."""
     relation = object.__new__(kind)
     store_fields(relation, **fields)
     return relation
@@ -242,7 +242,7 @@ class Triplets(Relation):
         anchors: indices of anchors, ``(t,)``.
         positives: indices of references, ``(t,)``.
         negatives: indices of references, ``(t,)``.
-        valid: which of them count; a miner on a GPU leaves gaps to avoid synchronizing.
+        valid: which triplets count; a miner on a GPU leaves unused entries to avoid synchronizing.
         shape: how many anchors and references there are; set by `with_shape`.
 
     Examples:
@@ -288,7 +288,7 @@ class Triplets(Relation):
         return positive[:, columns], negative[:, columns]
 
     def rows(self, rows: slice) -> Triplets:
-        """The triplets of some anchors; the others stay as gaps, because counting them would synchronize."""
+        """Return the triplets of some anchors; the others become unused entries, as counting would synchronize."""
         if self.shape is None:
             raise TypeError("Triplets have no masks before with_shape(anchors, references)")
         first, end, _ = rows.indices(self.shape[0])
@@ -312,7 +312,7 @@ class Triplets(Relation):
         return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
 
     def compact(self) -> Triplets:
-        """The triplets without gaps; the host waits for their number."""
+        """Return the triplets without unused entries; synchronizes to read their number."""
         if self.valid is None:
             return self
         index = self.valid.nonzero().squeeze(1)
@@ -321,7 +321,7 @@ class Triplets(Relation):
 
 @dataclass(frozen=True, eq=False)
 class Mined(Relation):
-    """A relation refined by conditions on the similarity: what a pair miner declares.
+    """A relation refined by conditions on the similarity, as declared by a pair miner.
 
     The conditions are formulas of `s` and of folds over the underlying relation (the hardest negative, …), so that an
     engine can apply them tile by tile; constructing a ``Mined`` computes nothing.
@@ -372,16 +372,16 @@ ViewRelation: TypeAlias = Literal["views", "paired"]
 """Two views of the same samples, by the order of their rows; see `likewise.formula.views`."""
 
 RelationLike: TypeAlias = Relation | tuple[Any, ...] | ViewRelation
-"""A relation; the indices that miners return, as tensors or arrays: three are triplets, four are pairs; or two views."""
+"""A relation; the index tensors or arrays of a miner, three for triplets and four for pairs; or two views."""
 
 
 def as_relation(relation: object, *, more: str = "") -> Relation:
-    """A relation from what callers give: a relation, or index tensors as miners return them.
+    """Convert an argument to a relation: a relation, or index tensors as returned by miners.
 
     Args:
         relation: a `Relation`; or ``(anchors, positives, negatives)``, which are `Triplets`; or ``(anchors, positives,
             negative_anchors, negatives)``, which are `Pairs`.
-        more: what the caller also accepts, for the error.
+        more: what else the caller accepts, for the error message.
 
     Examples:
         >>> import torch

@@ -41,7 +41,7 @@ class Cosine(Similarity):
 
 @dataclass(frozen=True)
 class Dot(Similarity):
-    """The inner product ``a·b`` of the embeddings as they are.
+    """The inner product ``a·b`` of embeddings, without normalization.
 
     Examples:
         >>> import torch
@@ -124,7 +124,7 @@ class Euclidean(Similarity):
 class SNR(Similarity):
     """Minus the noise-to-signal ratio ``var(b − a) / var(a)`` of Yuan et al. 2019; not symmetric.
 
-    An anchor whose entries are all equal has no signal; its similarities are zero and it gets no gradient.
+    An anchor whose entries are all equal has no signal: its similarities are zero, and it does not get a gradient.
 
     Examples:
         >>> import torch
@@ -167,13 +167,14 @@ class Poincare(Similarity):
       s_{ij}=-\tfrac1{\sqrt c}\,\mathrm{arcosh}\Bigl(1+\frac{2c\lVert z_i-z_j\rVert^2}{(1-c\lVert z_i\rVert^2)(1-c\lVert z_j\rVert^2)}\Bigr)$$
 
     Ermolov et al. 2022 (Hyp), whose loss is ``NTXentLoss(0.2, similarity=Poincare())``.  It is computed on the hyperboloid,
-    where the ball's rim is not near: ``w = sinh(2√c‖u‖) u/‖u‖`` and ``cosh(√c d) = √(1 + ‖w_i‖²) √(1 + ‖w_j‖²) − w_i·w_j``.
-    Equal embeddings have distance zero and gradient zero; so have those whose distance is below the rounding of the product,
-    at most 0.03/√c: where ``√c r > 2``, embeddings are compared in float64, and ``√c r > 7`` is refused.
+    which avoids the rounding near the ball's boundary: ``w = sinh(2√c‖u‖) u/‖u‖`` and
+    ``cosh(√c d) = √(1 + ‖w_i‖²) √(1 + ‖w_j‖²) − w_i·w_j``. Distance and gradient are zero for equal embeddings, and for
+    those whose distance is below the rounding of the product, at most 0.03/√c.  If ``√c r > 2``, embeddings are
+    compared in float64; ``√c r > 7`` is an error.
 
     Args:
         curvature: c, the ball's curvature without its sign.
-        clip: r, the norm at which embeddings are cut off.
+        clip: r, the norm to which longer embeddings are clipped.
         normalize: scale embeddings to unit length first.
 
     Examples:
@@ -213,7 +214,7 @@ class Poincare(Similarity):
         return True
 
     def prepare(self, embeddings: Tensor) -> Tensor:
-        """Map each embedding to the hyperboloid; these are the coordinates besides the first."""
+        """Map each embedding to the hyperboloid and return all coordinates except the first."""
         rows = super().prepare(embeddings)
         # a norm that overflows is infinite, which is beyond the clip as well
         beyond = torch.linalg.vector_norm(rows.detach(), dim=1, keepdim=True) > self.clip
@@ -243,7 +244,7 @@ def _sinhc(squares: Tensor) -> Tensor:
 
 
 class Pooled(Similarity):
-    """The similarity of an anchor to a class that has several references, pooled from those to its references.
+    """The similarity of an anchor to a class with several references, pooled over these references.
 
     The references of a class are consecutive; a column of the matrix is a class.
 
@@ -318,7 +319,7 @@ SimilarityLike: TypeAlias = str | Similarity
 
 
 def as_similarity(similarity: SimilarityLike) -> Similarity:
-    """A similarity from its name; objects pass through.
+    """Return a similarity by name; objects are returned unchanged.
 
     Examples:
         >>> as_similarity("cosine")

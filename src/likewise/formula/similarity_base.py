@@ -23,8 +23,8 @@ from likewise.formula.unit import unit
 class Similarity(ABC):
     """How close two embeddings are; higher is closer.
 
-    A subclass defines `link`, and `prepare` if it transforms embeddings in another way than to unit length.  Both are
-    differentiated by autograd; nothing about norms is assumed unless the class declares `unit_norm`.
+    A subclass defines `link`, and `prepare` if it transforms embeddings other than to unit length.  Both are
+    differentiated by autograd; norms are not assumed to be one unless the class declares `unit_norm`.
 
     Args:
         normalize: scale embeddings to unit length first.
@@ -47,7 +47,7 @@ class Similarity(ABC):
     A class that defines `prepare`, `factors` or `subtracts_mean` does not inherit it: it must declare it itself."""
 
     subtracts_mean: ClassVar[bool] = False
-    """Whether the references' mean is subtracted first: a common shift changes no distance, but rounds small ones."""
+    """Whether the references' mean is subtracted first: a common shift does not change distances but rounds them."""
 
     is_distance: ClassVar[bool] = False
     """Whether it is the negative of a distance, so that margins are written as distances; see `threshold`."""
@@ -63,19 +63,19 @@ class Similarity(ABC):
             check_squared_norms(name, embeddings, room=4.0 if self.is_distance else 2.0)
 
     def working_dtype(self, dtype: torch.dtype) -> torch.dtype:
-        """The dtype in which embeddings of a dtype are compared; a wider one where rounding would hide their distances."""
+        """Return the dtype in which embeddings are compared; a wider one if rounding would hide distances."""
         return dtype
 
     @property
     def pooled(self) -> int:
-        """How many consecutive references make one column of the matrix."""
+        """The number of consecutive references that form one column of the matrix."""
         return 1
 
     mirrors: ClassVar[bool] = False
     """Whether ``s(a, b)`` is ``s(b, a)`` to the last bit, so that half of a square matrix determines the other half."""
 
     def __init_subclass__(cls) -> None:
-        """Withdraw the promise of unit norm from a class that changes what enters the product."""
+        """Reset `unit_norm` in a class that changes what enters the product."""
         super().__init_subclass__()
         if "unit_norm" not in vars(cls) and not vars(cls).keys().isdisjoint(("prepare", "factors", "subtracts_mean")):
             cls.unit_norm = False
@@ -89,7 +89,7 @@ class Similarity(ABC):
         return (prepared.detach() if self.normalize and self.unit_norm else prepared).square().sum(dim=1)
 
     def threshold(self, value: float) -> float:
-        """A user's number as a value of ``s``: a margin of a distance is a distance, so it enters as its negative.
+        """Convert a user's number to a value of ``s``: a margin of a distance is a distance, so it is negated.
 
         Examples:
             >>> from likewise.formula import Cosine, Euclidean
@@ -103,11 +103,11 @@ class Similarity(ABC):
         """Similarities from inner products ``(m, n)`` and squared norms ``(m, 1)`` and ``(1, n)``."""
 
     def distances(self, similarities: Tensor) -> Tensor:
-        """Euclidean distances between unit vectors that give these similarities."""
+        """Return the Euclidean distances between unit vectors with these similarities."""
         raise TypeError(f"{self!r} similarities do not determine Euclidean distances of unit vectors")
 
     def factors(self, anchors: Tensor, references: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Anchors and references as they enter the product, ``(m, d)`` and ``(n, d)``; one tensor for both if they are one."""
+        """Return anchors and references as they enter the product, ``(m, d)`` and ``(n, d)``; the same tensor if equal."""
         left = self._prepare(anchors)
         right = left if references is None else self._prepare(references)
         if self.subtracts_mean:
@@ -150,7 +150,7 @@ class Similarity(ABC):
         return of_left[:, None], of_right[None, :]
 
     def __call__(self, anchors: Tensor, references: Tensor | None = None) -> Tensor:
-        """The matrix of similarities, ``(m, n)``; without references, of the anchors among themselves."""
+        """Return the matrix of similarities, ``(m, n)``; without references, of the anchors with each other."""
         dtype = self.working_dtype(anchors.dtype)
         if dtype == anchors.dtype:
             return self.of_factors(*self.factors(anchors, references))

@@ -38,8 +38,8 @@ class Term:
         total: the sum over the anchor's units.
         units: the number of the anchor's units; a condition counts as one or zero.
         nonzero: the number of units that are not zero.
-        value: the value of one unit: a formula of `likewise.formula.s` where units are pairs, one number per anchor where
-            they are anchors; ``None`` where it is not known, which `within` needs.
+        value: the value of one unit: a formula of `likewise.formula.s` if units are pairs, one number per anchor if
+            they are anchors; ``None`` if it is not known; `within` needs it.
         over: the side whose pairs are the units; ``None``: the anchors.
         among: the pairs of the side that are units, a condition; ``None``: all.
 
@@ -123,7 +123,7 @@ _STEEP = ("mul", "div", "square", "exp", "sqrt", "power")
 
 
 def _guard_empty(value: Operand, needs: tuple[Side, ...]) -> Formula:
-    """The formula with zero in place of a fold over an empty side that the loss needs, where infinity would be harmful.
+    """Return the formula with zero in place of folds over an empty side where infinity would be harmful.
 
     The anchor is not counted, but its value is still computed and differentiated: an infinity there would make the
     gradient NaN.  A log-sum-exp of an empty row is huge, not infinite, and safe except in steep operations.
@@ -157,7 +157,7 @@ def _guard_inside(
 
 
 def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Term:
-    """One unit per anchor; an anchor without a side that the loss needs contributes nothing and is not counted.
+    """Return a term with one unit per anchor; an anchor without a side that the loss needs is not counted.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, largest, per_anchor, s
@@ -176,7 +176,7 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
 
 
 def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = (), among: Formula | None = None) -> Term:
-    """One unit per pair of one side, for anchors that also have a pair of every side in ``needs``.
+    """Return a term with one unit per pair of one side, for anchors with a pair of every side in ``needs``.
 
     With ``among``, only the pairs for which this condition holds are units.
 

@@ -11,7 +11,7 @@ from likewise.formula.folds import Side
 
 
 def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
-    """Replace nodes of a formula, inside folds too; unchanged nodes are shared with the original.
+    """Replace nodes of a formula, also inside folds; unchanged nodes are shared with the original.
 
     A variable is replaced where no fold inside the formula binds it.
 

@@ -1,4 +1,4 @@
-"""Terms over triplets: what a rule chooses is summed in folds, and triplets are not enumerated."""
+"""Terms over triplets: the triplets that a rule selects are summed in folds, without enumerating them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from likewise.formula.traversal import substitute, walk
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The triplets that a rule chooses, as formulas: triplets are not enumerated.
+    """The triplets that a rule selects, as formulas, without enumerating them.
 
     Args:
         positive: the similarity of a triplet's positive: `likewise.formula.s_p` for every positive, or one per anchor.
@@ -68,11 +68,11 @@ class TripletTerm(Term):
 
 
 def per_triplet(*values: Formula, choice: Choice = ALL_TRIPLETS, thresholds: Thresholded | None = None) -> TripletTerm:
-    """One unit per triplet and value.
+    """Return a term with one unit per triplet and value.
 
     Args:
         values: formulas of `likewise.formula.s_p`, the similarity of the positive, and `likewise.formula.s`, that of the
-            negative; zero at least.
+            negative; values must not be negative.
         choice: the triplets.
         thresholds: the units that count; ``None``: all.
 
@@ -137,7 +137,7 @@ def _over_equal_negatives(value: Formula, choice: Choice, inside: Formula | None
 
 
 def _over_positives(value: Formula) -> Formula:
-    """The sum of a formula over an anchor's positives; plain folds where no fold inside needs one positive at a time."""
+    """Return the sum of a formula over an anchor's positives; plain folds unless inner folds need one at a time."""
     if not mentions_positive(value):
         return count(POSITIVES) if is_number(value, 1.0) else count(POSITIVES) * value
     return add_up(value, EACH_POSITIVE) if _folds_per_positive(value) else add_up(_as_pair(value), POSITIVES)

@@ -13,8 +13,8 @@ from likewise._compat import is_transformed
 def unit(vectors: Tensor) -> Tensor:
     """Scale each row to length one.
 
-    A row of zeros has no direction: it stays zero and gets no gradient.  Rows are first divided by their largest entry,
-    so that the norm of a finite row neither overflows nor underflows.
+    A row of zeros has no direction: it stays zero and does not get a gradient.  Rows are first divided by their largest
+    entry, so that the norm of a finite row neither overflows nor underflows.
 
     Examples:
         >>> import torch
@@ -47,7 +47,7 @@ class _Unit(torch.autograd.Function):
             units, norm = _unit_and_norm(vectors, largest)
         along = (units * grad).sum(dim=1, keepdim=True)
         tangent: Tensor = torch.addcmul(grad, units, along, value=-1.0)
-        # memory does not suffice for three copies of a large batch
+        # memory may not suffice for three copies of a large batch
         return tangent / norm / largest if again else tangent.div_(norm).div_(largest)
 
 

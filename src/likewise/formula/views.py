@@ -1,4 +1,4 @@
-"""Two views of the same samples without labels: which row belongs to which follows from the order of the rows."""
+"""Two views of the same samples without labels: the order of the rows defines which rows belong together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def label_views(
     reference_labels: Tensor | None,
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> LabeledRows:
-    """The arguments of a loss for two views of the same samples: embeddings, labels, references and their labels.
+    """Return embeddings, labels, references and their labels for two views of the same samples.
 
     Args:
         relation: ``"views"``: row k of embeddings and row k of references are one sample, and all rows are compared with

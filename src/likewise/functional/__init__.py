@@ -1,8 +1,8 @@
 """Losses as pure functions of tensors.
 
 Each function computes a class of `likewise.losses` without state: proxies and learned numbers are arguments, and every
-tensor argument gets a gradient.  The name is that of the class without ``Loss``, in snake case.  A loss that updates buffers
-takes them after its other tensors, and returns the value and the new ones.
+tensor argument gets a gradient.  The name is that of the class without ``Loss``, in snake case.  A loss that updates
+buffers takes them after its other tensors and returns the value and the new buffers.
 
     >>> import torch
     >>> from likewise import functional
@@ -11,10 +11,10 @@ takes them after its other tensors, and returns the value and the new ones.
     >>> proxies.grad.shape
     torch.Size([4, 4])
 
-A docstring opens with the dense torch expression that the call equals, with the default similarity and reduction and
+Each docstring starts with a dense torch expression that equals the call, for the default similarity and reduction,
 without a miner, on a batch in which every anchor has a positive and a negative.  ``S`` is the matrix of similarities,
-anchors by references or samples by proxies; ``P`` and ``N`` are the masks of its positive and negative pairs; ``own`` is
-the mask of each sample's class, samples by classes.  Functions are those of torch and ``torch.nn.functional``.
+anchors by references or samples by proxies; ``P`` and ``N`` are the masks of its positive and negative pairs; ``own``
+is the mask of each sample's class, samples by classes.  Functions are those of torch and ``torch.nn.functional``.
 """
 
 from likewise.functional._hierarchy import csl, hap, happier

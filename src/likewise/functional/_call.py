@@ -76,7 +76,7 @@ def call_proxy_loss(
 
 
 def find_proxy_loss(kind: type[ProxyLoss], proxies: Tensor, **options: Any) -> ProxyLoss:
-    """Construct a loss with as many classes as there are proxies for, without parameters.
+    """Construct a proxy loss without parameters; the number of classes follows from the proxies.
 
     Args:
         kind: the class.
@@ -90,7 +90,7 @@ def find_proxy_loss(kind: type[ProxyLoss], proxies: Tensor, **options: Any) -> P
     """
     rows, dim = embeddings_as_given("proxies", proxies).shape
     centers = options.get("centers", 1)
-    # the class refuses an invalid number of centers
+    # the class raises an error for an invalid number of centers
     classes = max(rows // centers, 1) if isinstance(centers, int) and centers > 0 else rows
     module: ProxyLoss = _find(kind, {"num_classes": classes, "embedding_dim": dim, **options})
     if rows != classes * centers:
@@ -164,7 +164,7 @@ def _find(kind: Callable[..., nn.Module], options: dict[str, Any]) -> Any:
 
 def _make(kind: Callable[..., nn.Module], **options: Any) -> Any:
     """Construct a module on the meta device, which draws no random numbers and takes no memory."""
-    # vmap does not know that nothing is drawn, and the module may outlive the transform
+    # vmap cannot see that nothing is drawn, and the module may outlive the transform
     with outside_func(), torch.device("meta"):
         return kind(**options)
 
@@ -176,7 +176,7 @@ def _cached_module(kind: Callable[..., nn.Module], thread: int, **options: Any) 
 
 
 class _Traced:
-    """Modules that ``torch.compile`` traces, as attributes: it guards attributes, but not results of functions."""
+    """Modules that ``torch.compile`` traces, as attributes: it guards attributes, but not function results."""
 
 
 _TRACED = _Traced()

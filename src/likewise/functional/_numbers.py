@@ -14,7 +14,7 @@ from likewise.formula import can_read_values, same_device
 def split_temperature(
     name: str, temperature: float | Tensor, embeddings: Tensor
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The options and the tensors of a class that takes its temperature as a number or learns its logarithm.
+    """Return the options and tensors of a class that takes its temperature as a number or learns its logarithm.
 
     Examples:
         >>> split_temperature("NTXentLoss", 0.5, torch.eye(2))
@@ -31,7 +31,7 @@ def split_temperature(
 
 
 def split_beta(beta: float | Tensor, embeddings: Tensor) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The options and the tensors of `MarginLoss`: one boundary, or one for each class.
+    """Return the options and tensors of `MarginLoss`: one boundary, or one for each class.
 
     Examples:
         >>> split_beta(torch.tensor([1.0, 1.5]), torch.eye(2))
@@ -51,7 +51,7 @@ def split_beta(beta: float | Tensor, embeddings: Tensor) -> tuple[dict[str, Any]
 def split_scale_and_bias(
     scale: float | Tensor, bias: float | Tensor, embeddings: Tensor
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The options and the tensors of `SigmoidLoss`, which takes numbers or learns both.
+    """Return the options and tensors of `SigmoidLoss`, which takes numbers or learns both.
 
     Examples:
         >>> split_scale_and_bias(10.0, -10.0, torch.eye(2))
@@ -76,7 +76,7 @@ def split_scale_and_bias(
 
 
 def split_bias(bias: Tensor | None, proxies: Tensor) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The options and the tensors of `SoftmaxLoss`, which has a bias for each class or none.
+    """Return the options and tensors of `SoftmaxLoss`, with or without a bias for each class.
 
     Examples:
         >>> split_bias(None, torch.eye(2))

@@ -35,7 +35,7 @@ def ada_face(
         value = cross_entropy(scale * (cos(theta) - (margin + m) * own), labels)
         value, (batch_mean, batch_std)
 
-    The state is given and returned; a loop passes it on.
+    The state is an argument and part of the result; a training loop passes it to the next call.
 
     Examples:
         >>> import torch

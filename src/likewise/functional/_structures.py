@@ -71,8 +71,8 @@ def hierarchical_triplet(
         violation = relu(S[:, None, :] - S[:, :, None] + margins[:, None, :])
         violation[P[:, :, None] & N[:, None, :]].mean()
 
-    The tree of classes is an argument: the node of each class on all levels but the last, ``(C, L - 1)``, the thresholds of
-    the levels 0 to L, and the spread of each class; the buffers of the class.
+    The tree of classes is an argument and consists of the buffers of the class: the node of each class on all levels
+    except the last, ``(C, L - 1)``, the thresholds of the levels 0 to L, and the spread of each class.
 
     Examples:
         >>> import torch
@@ -123,7 +123,7 @@ def pddm(
         value = relu(alpha + M[i, k] - M[i, j]) + relu(alpha + M[j, l] - M[i, j])
         value + weight * (relu(beta - S[i, j] + S[i, k]) + relu(beta - S[i, j] + S[j, l]))
 
-    The layers are an argument, by the names that the parameters of the class have.
+    The layers are an argument: a mapping from the names of the class's parameters to tensors.
 
     Examples:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Losses on triplets and on what positive pairs see of the negatives, as functions."""
+"""Losses on triplets, quadruplets and positive pairs with their negatives, as functions."""
 
 from __future__ import annotations
 
@@ -280,7 +280,8 @@ def dynamic_soft_margin(
         histogram = histogram / histogram.sum()
         (histogram.cumsum(dim=0)[u.long()] * q).mean(), histogram
 
-    ``histogram``, ``(num_bins,)``, is given and returned; a loop begins with zeros and passes it on.
+    ``histogram``, ``(num_bins,)``, is an argument and part of the result; a training loop starts with zeros and passes
+    it to the next call.
 
     Examples:
         >>> import torch

@@ -1,7 +1,8 @@
 """Metric learning without a network: linear and kernel methods as scikit-learn estimators.
 
-An estimator learns a linear map L, ``components_``; its metric is the Euclidean distance after it, ``‖L(a − b)‖``.  It learns
-from points with labels, or from pairs, triplets or quadruplets of points.  The package needs the ``linear`` extra.
+An estimator learns a linear map L, ``components_``; its metric is the Euclidean distance of the mapped points,
+``‖L(a − b)‖``.  It learns from points with labels, or from pairs, triplets or quadruplets of points.  The package needs
+the ``linear`` extra.
 """
 
 from importlib.util import find_spec

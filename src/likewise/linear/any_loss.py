@@ -1,4 +1,4 @@
-"""A linear map under any loss of likewise."""
+"""A linear map trained with any loss of likewise."""
 
 from __future__ import annotations
 
@@ -24,25 +24,27 @@ from likewise.losses import NCALoss
 
 
 class LinearMetric(MahalanobisMixin):
-    r"""A linear map under any loss: $\min_L\ \ell(XL^\top,y)+\lambda\,r(L^\top L)$.
+    r"""A linear map trained with any loss: $\min_L\ \ell(XL^\top,y)+\lambda\,r(L^\top L)$.
 
-    Eq. 2.1 and 2.10 of the thesis, with the losses of `likewise.losses` as constraints: a loss sees the mapped points as
-    embeddings.  Losses that normalize embeddings learn the map up to its scale.
+    Eq. 2.1 and 2.10 of the thesis, with the losses of `likewise.losses` as constraints: the mapped points are the
+    embeddings of the loss.  Losses that normalize embeddings learn the map up to its scale.
 
     Args:
-        loss: a loss of `likewise.losses`; parameters of it, such as proxies, are learned with the map.  ``None``: `NCALoss` on
-            squared Euclidean distances that are not normalized.
+        loss: a loss of `likewise.losses`; its parameters, such as proxies, are learned with the map.  ``None``:
+            `NCALoss` on squared Euclidean distances that are not normalized.
         n_components: the number of rows of L (a low-rank metric); ``None``: the number of features.
         diagonal: learn one weight per feature.
-        psd: how $A=L^\top L\succeq0$ is held: ``"factor"``, by learning L, or ``"projection"``, by projected gradients on A, for
-            losses without parameters.
+        psd: how $A=L^\top L\succeq0$ is ensured: ``"factor"``, by learning L, or ``"projection"``, by projected
+            gradients on A, for losses without parameters.
         regularizer: r(A): ``"frobenius"``, $\tfrac12\lVert A\rVert_F^2$; ``"trace"``, $\mathrm{tr}(AC)$; ``"logdet"``,
             $\mathrm{tr}(AP^{-1})-\log\det(AP^{-1})-d$; ``"nuclear"``, $\mathrm{tr}(A)$; or ``None``.
         regularization: λ.
         matrix: C (by default the mean of $(x_i-x_j)(x_i-x_j)^\top$ over pairs of one class) or P (the identity).
         init: L at the start: ``"auto"``, ``"pca"``, ``"lda"``, ``"identity"``, ``"random"`` or an array.
-        batch_size: points of a mini-batch, four of a class, for Adam in float32; ``None``: all points, for L-BFGS in float64.
-        max_iter: the most iterations of L-BFGS or projections, or the number of passes over the points in mini-batches.
+        batch_size: the number of points in a mini-batch, four per class, for Adam in float32; ``None``: L-BFGS on all
+            points in float64.
+        max_iter: the maximum number of iterations of L-BFGS or projected gradients, or the number of epochs with
+            mini-batches.
         lr: the learning rate of Adam.
         device: where to compute, such as ``"cuda"``; ``None``: the CPU.
         random_state: seed of the batches and of ``init="random"``.
@@ -114,7 +116,7 @@ class LinearMetric(MahalanobisMixin):
         return self
 
     def _check(self, d: int) -> int:
-        """Check the arguments; the number of rows of L."""
+        """Check the arguments and return the number of rows of L."""
         if self.loss is not None and not isinstance(self.loss, nn.Module):
             raise TypeError(f"loss must be a loss of likewise.losses or None, but it is a {type(self.loss).__name__}")
         check_choice("psd", self.psd, ("factor", "projection"))
@@ -144,7 +146,7 @@ class LinearMetric(MahalanobisMixin):
 
 
 class _Problem:
-    """The objective, as a function of the map or of the metric."""
+    """Return the objective as a function of the map or of the metric."""
 
     def __init__(self, options: LinearMetric, points: Array, labels: NDArray[np.int64]) -> None:
         device = torch.device("cpu" if options.device is None else options.device)
@@ -202,7 +204,7 @@ class _Problem:
         return self.finish(factor), found.n_iter
 
     def descend(self, components: Array, batches: ClassBatches, points: int, lr: float) -> tuple[Array, int]:
-        """Adam on mini-batches that together have so many points, with a learning rate that falls to zero as a cosine."""
+        """Run Adam on mini-batches, with a learning rate that decays to zero by a cosine schedule."""
         factor = self.start(components)
         optimizer = torch.optim.Adam([factor, *self.loss.parameters()], lr=lr)
         steps = max(1, points // (PER_CLASS * batches.classes))
@@ -215,10 +217,11 @@ class _Problem:
         return self.finish(factor), steps
 
     def of_metric(self, metric: Array) -> tuple[float, Array]:
-        """The objective and its gradient by the symmetric matrix A.
+        """Return the objective and its gradient by the symmetric matrix A.
 
-        With the symmetric root S of A, the loss sees ``Z = X S`` and depends on it through ``Z Zᵀ`` only, so that
-        ``∂/∂A = ½ Xᵀ (∂/∂Z) S⁻¹``; eigenvalues below 1e-10 of the largest are raised to that for it.
+        With the symmetric root S of A, the loss is computed on ``Z = X S`` and depends on it only through ``Z Zᵀ``, so
+        that ``∂/∂A = ½ Xᵀ (∂/∂Z) S⁻¹``; for the inverse, eigenvalues below 1e-10 of the largest are raised to that
+        value.
         """
         values, vectors = np.linalg.eigh(metric)
         values = np.maximum(values, 1e-10 * max(float(values[-1]), 1e-10))

@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 
 PER_CLASS = 4
-"""Points of a class in a mini-batch."""
+"""The number of points per class in a mini-batch."""
 
 
 class ClassBatches:
-    """Batches of four points of each of ``size / 4`` random classes; of a smaller class all points.
+    """Draws batches of four points from each of ``size / 4`` random classes; all points of a smaller class.
 
     Args:
         labels: the class of every point, from 0, ``(n,)``, on the device where indices are drawn.
         size: the number of points of a batch.
-        seed: of the draws.
+        seed: the seed of the draws.
 
     Examples:
         >>> batches = ClassBatches(torch.arange(40) % 5, 8, 0)

@@ -1,4 +1,4 @@
-"""Closed forms: metrics that one eigenvalue problem gives."""
+"""Closed forms: metrics from one eigenvalue problem."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EMBEDDINGS = ("weighted", "plain", "orthonormalized")
 
 
 class Covariance(MahalanobisMixin):
-    r"""The Mahalanobis distance itself: whitening by the covariance of the data.
+    r"""The Mahalanobis distance: whitening by the covariance of the data.
 
     $$M=\Sigma^{+}$$
 
@@ -53,9 +53,9 @@ class RCA(MahalanobisMixin):
 
     $$M=C_w^{+},\qquad C_w=\frac1n\sum_c\sum_{i\in c}(x_i-\bar x_c)(x_i-\bar x_c)^\top$$
 
-    over the points that are in a chunk.  Bar-Hillel et al. 2005.  With fewer components than the rank of $C_w$: first the
-    directions v of smallest λ in $C_w v=\lambda C_t v$, where $C_t$ is the unbiased covariance of the chunked points, then
-    $M=A(A^\top C_wA)^{-1}A^\top$.  Directions in which no chunk varies get no weight.
+    over the points that are in a chunk.  Bar-Hillel et al. 2005.  With fewer components than the rank of $C_w$, A
+    consists of the directions v of smallest λ in $C_w v=\lambda C_t v$, where $C_t$ is the unbiased covariance of the
+    chunked points, and $M=A(A^\top C_wA)^{-1}A^\top$.  Directions in which no chunk varies get weight zero.
 
     Args:
         n_components: the number of directions; ``None``: all.
@@ -74,7 +74,7 @@ class RCA(MahalanobisMixin):
         self.n_components = n_components
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from points ``(n, d)`` and the chunk of each, ``(n,)``; −1: in no chunk."""
+        """Learn from points ``(n, d)`` and the chunk of each, ``(n,)``; −1 for a point that is not in a chunk."""
         points, chunks = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(chunks)
         n_components = check_components(self.n_components, points.shape[1])
@@ -96,7 +96,7 @@ class RCA(MahalanobisMixin):
 
 
 class LFDA(MahalanobisMixin):
-    r"""Local Fisher discriminant analysis: near points of a class together, classes apart.
+    r"""Local Fisher discriminant analysis: keeps near points of a class together and separates classes.
 
     Per class c, $\sigma_i$ is the distance of point i to its k-th nearest neighbor in the class,
     $A_{ij}=e^{-d_{ij}^2/(\sigma_i\sigma_j)}$ and $G_c=X_c^\top(\mathrm{diag}(A1)-A)X_c$.  With
@@ -105,11 +105,11 @@ class LFDA(MahalanobisMixin):
     $$S_b=\sum_c\Bigl[\tfrac{G_c}{n}+\bigl(1-\tfrac{n_c}{n}\bigr)X_c^\top X_c+\tfrac{s_cs_c^\top}{n}\Bigr]-\tfrac{ss^\top}{n}+S_w$$
 
     ($s_c$, s: sums of rows) the components are generalized eigenvectors $S_bv=\lambda S_wv$, $v^\top S_wv=1$, largest λ first,
-    on the range of $S_w$.  Sugiyama 2007.  No term is formed twice for a pair, and the pencil is symmetric, so that the result
-    is real for any data.
+    on the range of $S_w$.  Sugiyama 2007.  Each pair is used once, and the pencil is symmetric, so that the result is
+    real for any data.
 
     Args:
-        n_components: the number of components; ``None``: the rank of $S_w$, which is also the most that there can be.
+        n_components: the number of components; ``None``: the rank of $S_w$, which is also the maximum.
         k: the neighbor that scales distances; ``None``: 7, but less than the number of features.  At most the size of a class
             minus one.
         embedding_type: ``"weighted"``: $\sqrt\lambda v$; ``"plain"``: v; ``"orthonormalized"``: an orthonormal basis of

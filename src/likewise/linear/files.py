@@ -12,7 +12,7 @@ from likewise.linear.metric import Array
 
 
 def load_embeddings(file: str | Path) -> tuple[Array, NDArray[np.int64]]:
-    """Points and classes from a NumPy file (``.npz``) that ``likewise embed`` writes, as `fit` takes them.
+    """Return points and classes, as `fit` takes them, from a NumPy file (``.npz``) written by ``likewise embed``.
 
     Args:
         file: a file with the arrays ``embeddings`` ``(n, d)`` and ``labels`` ``(n,)``, whole numbers.

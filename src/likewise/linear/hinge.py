@@ -11,10 +11,10 @@ from scipy.linalg import cho_factor, cho_solve
 from likewise.linear.metric import Array
 
 STEPS = 200
-"""The most steps; a few dozen suffice."""
+"""The maximum number of steps; a few dozen suffice."""
 
 DROPS = 100
-"""Programs of `solve_columns` after which columns that are not used stay, so that none can come and go forever."""
+"""The number of programs of `solve_columns` after which unused columns are kept, which prevents endless cycles."""
 
 
 @dataclass(frozen=True)
@@ -168,13 +168,13 @@ def _step(rows: Array, quadratic: Array, linear: Array, weight: float, at: _Poin
 def solve_columns(program: HingeProgram, tol: float, first: int) -> tuple[Array, int]:
     """Minimize a linear hinge program with many columns: some of its columns and hinges at a time.
 
-    Columns enter by their reduced costs, hinges where they are violated.  A program in between is solved to a tenth of the
-    duality gap of the whole one, which bounds the distance to its minimum at any time.
+    Columns are added by their reduced costs, hinges if they are violated.  Each intermediate program is solved to a
+    tenth of the duality gap of the whole program, which bounds the distance to its minimum at any time.
 
     Args:
         program: the program; its quadratic part must be zero.
         tol: the relative duality gap.
-        first: how many columns and hinges there are at the start, and the most that are added at once.
+        first: the number of columns and hinges at the start, and the maximum number added at once.
 
     Returns:
         The minimizer, and the number of steps of all programs that were solved.
@@ -209,7 +209,7 @@ def solve_columns(program: HingeProgram, tol: float, first: int) -> tuple[Array,
         if gap <= tol or (is_whole and inner <= 0.1 * tol):
             return w, total
         if is_whole:
-            gap = tol  # the same program, to its end
+            gap = tol  # solve the same program to the end
         if len(columns) > 4 * first and rounds < DROPS:
             columns = columns[small > 0.0]
         columns, hinges = np.sort(np.concatenate([columns, more])), np.sort(np.concatenate([hinges, violated]))

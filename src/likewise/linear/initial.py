@@ -1,4 +1,4 @@
-"""Where iterations start: a linear map from PCA, LDA, the identity, random numbers, or a given one."""
+"""The initial linear map: from PCA, LDA, the identity, random numbers, or an array."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ INITS = ("auto", "pca", "lda", "identity", "random")
 def initial_components(
     init: Any, n_components: int, points: Array, labels: NDArray[Any] | None, random_state: Any = None
 ) -> Array:
-    """The linear map at the start, ``(n_components, d)``.
+    """Return the initial linear map, ``(n_components, d)``.
 
     Args:
-        init: ``"identity"``: its first rows; ``"pca"``: the directions of largest variance; ``"lda"``: those of linear
-            discriminant analysis; ``"random"``: normal numbers; ``"auto"``: ``"lda"`` where classes give enough directions,
-            else ``"pca"`` where it reduces the dimension, else ``"identity"``; or an array.
+        init: ``"identity"``: the first rows of the identity; ``"pca"``: the directions of largest variance; ``"lda"``:
+            those of linear discriminant analysis; ``"random"``: normal numbers; ``"auto"``: ``"lda"`` if there are
+            enough classes, otherwise ``"pca"`` if it reduces the dimension, otherwise ``"identity"``; or an array.
         n_components: the number of rows.
         points: the points, ``(n, d)``.
         labels: the class of each; ``None`` for a regression.

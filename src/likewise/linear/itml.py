@@ -1,4 +1,4 @@
-"""Information-theoretic metric learning: the metric closest to a prior that keeps bounds on pairs."""
+"""Information-theoretic metric learning: the metric closest to a prior that satisfies bounds on pairs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from likewise.linear.solver import check_max_iter, minimize_array, prior_matrix,
 from likewise.linear.tuples import PairMixin
 
 CHUNK = 48
-"""Constraints whose projections are computed together: Python's time per chunk against the work inside one."""
+"""The number of constraints in a chunk: balances Python's overhead per chunk and the work inside it."""
 
 WHOLE = 3000
-"""The number of points up to which all their distances are held at once."""
+"""The number of points up to which all distances are kept in memory."""
 
 
 class ITML(PairMixin):
@@ -37,10 +37,11 @@ class ITML(PairMixin):
     d^2_M\le u\ \text{(similar)},\quad d^2_M\ge l\ \text{(dissimilar)}$$
 
     Davis et al. 2007.  The slack is $\gamma\sum(\xi/b-\log(\xi/b)-1)$ with b = u or l, and ξ the squared distance of a pair
-    that breaks its bound: a convex objective with one minimum.
+    that violates its bound: a convex objective with one minimum.
 
-    ``solver="projections"``, the paper's: cyclic Bregman projections.  The state is A = P, λ = 0 and $\hat b$ = u or l for each pair, and
-    $g=\gamma/(\gamma+1)$.  A sweep visits the similar pairs in order, then the dissimilar ones, with $w=v^\top Av$:
+    ``solver="projections"``, as in the paper: cyclic Bregman projections.  The state is A = P, λ = 0 and $\hat b$ = u
+    or l for each pair, and $g=\gamma/(\gamma+1)$.  A sweep visits the similar pairs in order, then the dissimilar ones,
+    with $w=v^\top Av$:
 
     - similar: $\alpha=\min(\lambda,g(1/w-1/\hat b))$, $\beta=\alpha/(1-\alpha w)$, $1/\hat b\leftarrow1/\hat b+\alpha/\gamma$;
     - dissimilar: $\alpha=\min(\lambda,g(1/\hat b-1/w))$, $\beta=-\alpha/(1+\alpha w)$, $1/\hat b\leftarrow1/\hat b-\alpha/\gamma$;
@@ -49,14 +50,14 @@ class ITML(PairMixin):
     It stops after a sweep in which $\sum|\lambda_{old}-\lambda|/(\lVert\lambda_{old}\rVert+\lVert\lambda\rVert)<$ `tol`.  The
     projections of a chunk of pairs run on its small matrix $V^\top AV$, with the same result.
 
-    ``solver="lbfgs"``: L-BFGS over a square factor of M, as in `LSML`.  It ends at the same minimum, nearer to it, and is faster
-    where there are many pairs.
+    ``solver="lbfgs"``: L-BFGS over a square factor of M, as in `LSML`.  It converges to the same minimum more
+    precisely, and is faster with many pairs.
 
-    Pairs of equal points are left out: no metric moves them.
+    Pairs of equal points are ignored, because their distance is zero in any metric.
 
     Args:
-        gamma: weight of the slack; larger values keep the bounds more strictly, and infinity (projections only) exactly.
-        max_iter: the most sweeps, or iterations of L-BFGS.
+        gamma: weight of the slack; larger values enforce the bounds more strictly, infinity (projections only) exactly.
+        max_iter: the maximum number of sweeps, or of iterations of L-BFGS.
         tol: change of the multipliers at which sweeps stop; with L-BFGS, a thousand times the entry of the gradient by the
             factor at which iterations stop.
         prior: P: ``"identity"``, ``"covariance"`` (the inverse covariance of the points) or a positive definite matrix.
@@ -127,7 +128,7 @@ class ITML(PairMixin):
         return self._calibrate(differences, labels)
 
     def _minimize(self, prior: Array, differences: Array, similar: Any, limits: Array) -> Array:
-        """The minimum by L-BFGS, in coordinates in which the prior is the identity."""
+        """Minimize by L-BFGS, in coordinates in which the prior is the identity."""
         root = np.linalg.cholesky(prior).T
         turned = differences @ root.T
 
@@ -169,7 +170,7 @@ def _read_bounds(bounds: Any, points: Array) -> Array:
 
 @dataclass
 class _State:
-    """What a projection changes."""
+    """The state that projections change."""
 
     matrix: Array
     multipliers: list[float]
@@ -184,7 +185,7 @@ class _State:
 
 
 def _project(state: _State, differences: Array, similar: Any, max_iter: int, tol: float) -> int:
-    """Sweep until the multipliers do not change; the number of sweeps."""
+    """Sweep until the multipliers do not change and return the number of sweeps."""
     before = np.zeros(len(differences))
     signs = similar.tolist()
     for sweep in range(max_iter):
@@ -201,7 +202,7 @@ def _project(state: _State, differences: Array, similar: Any, max_iter: int, tol
 
 
 def _project_chunk(state: _State, differences: Array, similar: list[bool], start: int) -> None:
-    """The projections of a chunk in order, on its matrix ``K = V A Vᵀ`` only.
+    """Compute the projections of a chunk in order, using only its matrix ``K = V A Vᵀ``.
 
     A projection with factor β and column k of K changes K by ``β k kᵀ``; only entries below its place are used later.  With
     ``W = V A`` at the start of the chunk, the vectors ``A v`` at their projections, the rows of Y, satisfy ``Y = W + B Y``, where

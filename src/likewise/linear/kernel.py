@@ -60,17 +60,17 @@ class Kernelized(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
 
     The coordinates of a point are $\Lambda^{-1/2}U^\top k(x)$, where $k(x)$ are the kernel's values at the landmarks and
     $K=U\Lambda U^\top$ those of the landmarks among themselves (kernel PCA, Schölkopf et al. 1998).  With all distinct points as
-    landmarks, distances in these coordinates are exactly the kernel's, so that any estimator learns what it would learn in the
-    feature space; with fewer, they are Nyström's (Williams & Seeger 2001).
+    landmarks, distances in these coordinates are exactly those of the kernel, so that any estimator learns the same
+    metric as in the feature space; with fewer landmarks, they are the Nyström approximation (Williams & Seeger 2001).
 
     Args:
         estimator: an estimator of `likewise.linear`, of points or of tuples ``(n, 2…4, d)``.
         kernel: ``"rbf"``, ``"poly"``, ``"linear"`` or another kernel that scikit-learn knows, or a function of two vectors.
         gamma: γ of the kernel; ``None``: one over the number of features.
-        degree: of ``"poly"``.
+        degree: the degree of ``"poly"``.
         coef0: the constant of ``"poly"``.
         n_landmarks: how many points are landmarks, drawn at random; ``None``: all.
-        n_components: how many coordinates the estimator sees, those of largest variance first; ``None``: all.
+        n_components: the number of coordinates passed to the estimator, those of largest variance first; ``None``: all.
         random_state: seed of the draw.
 
     Attributes:
@@ -108,7 +108,7 @@ class Kernelized(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from points ``(n, d)`` or tuples ``(n, 2…4, d)``, with what the estimator takes as y."""
+        """Learn from points ``(n, d)`` or tuples ``(n, 2…4, d)``; y is passed to the estimator."""
         if getattr(self.estimator, "preprocessor", None) is not None:
             raise ValueError("estimator must not have a preprocessor inside of Kernelized: give tuples of points")
         points = check_array(X, allow_nd=True, dtype=np.float64, input_name="X")
@@ -144,7 +144,7 @@ class Kernelized(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         return _kernel(points, self.landmarks_, self.kernel, options)
 
     def _coordinates(self, points: Array) -> Array:
-        """Coordinates in the feature space, of points or of tuples."""
+        """Return coordinates of points or tuples in the feature space."""
         flat = points.reshape(-1, points.shape[-1])
         return (self._values(flat) @ self.roots_.T).reshape(*points.shape[:-1], -1)
 
@@ -158,7 +158,7 @@ class Kernelized(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         return self._coordinates(points)
 
     def transform(self, X: Any) -> Array:
-        """The points in the learned space."""
+        """Return the points in the learned space."""
         check_is_fitted(self, "estimator_")
         points = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(self.estimator_.transform(self._coordinates(points)))
@@ -170,29 +170,29 @@ class Kernelized(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         return np.asarray(self.estimator_.components_)
 
     def pair_distance(self, pairs: Any) -> Array:
-        """The learned distances of pairs ``(n, 2, d)``."""
+        """Return the learned distances of pairs ``(n, 2, d)``."""
         return np.asarray(self.estimator_.pair_distance(self._read(pairs)))
 
     def pair_score(self, pairs: Any) -> Array:
-        """The learned similarity of pairs; higher is closer."""
+        """Return the learned similarity of pairs; higher is closer."""
         return np.asarray(self.estimator_.pair_score(self._read(pairs)))
 
     def get_metric(self) -> Callable[[Any, Any], float]:
-        """The distance as a function of two vectors."""
+        """Return the distance as a function of two vectors."""
         check_is_fitted(self, "estimator_")
         return lambda a, b: float(self.pair_distance(np.array([[a, b]], np.float64))[0])
 
     @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator, unused-ignore]
     def decision_function(self, tuples: Any) -> Array:
-        """The estimator's decision about every tuple."""
+        """Return the estimator's decision function for every tuple."""
         return np.asarray(self.estimator_.decision_function(self._read(tuples)))
 
     @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator, unused-ignore]
     def predict(self, tuples: Any) -> Array:
-        """The estimator's prediction for every tuple."""
+        """Return the estimator's prediction for every tuple."""
         return np.asarray(self.estimator_.predict(self._read(tuples)))
 
     @available_if(_inner_has("score"))  # type: ignore[untyped-decorator, unused-ignore]
     def score(self, tuples: Any, y: Any = None) -> float:
-        """The estimator's score of tuples."""
+        """Return the estimator's score on tuples."""
         return float(self.estimator_.score(self._read(tuples), *(() if y is None else (y,))))

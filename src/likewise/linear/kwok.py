@@ -1,4 +1,4 @@
-"""Kwok & Tsang's metric: similar pairs no farther than before, dissimilar ones farther by a margin that is learned."""
+"""Kwok & Tsang's metric: shrinks the distances of similar pairs and increases dissimilar ones by a learned margin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from likewise.linear.tuples import PairMixin
 
 
 class KwokTsang(PairMixin):
-    r"""Learning with idealized kernels: similar pairs shrink, dissimilar pairs grow by a margin γ.
+    r"""Learning with idealized kernels: shrinks similar pairs and expands dissimilar pairs by a margin γ.
 
     $$\min_{M\succeq0,\gamma\ge0,\xi\ge0}\ \tfrac12\lVert M\rVert_F^2+\frac{C_s}{N_s}\sum_{\text{similar}}\xi
     +C_d\Bigl(\frac1{N_d}\sum_{\text{dissimilar}}\xi-\nu\gamma\Bigr)$$
@@ -28,8 +28,8 @@ class KwokTsang(PairMixin):
         c_similar: $C_s$.
         c_dissimilar: $C_d$.
         nu: ν, from 0 to 1: the fraction of dissimilar pairs that may lie inside the margin.
-        max_iter: the most steps of the bisection.
-        tol: the duality gap at which it stops, relative to the objective where that is above one.
+        max_iter: the maximum number of steps of the bisection.
+        tol: the duality gap at which it stops, relative to the objective if that is above one.
         preprocessor: points ``(m, d)``, or a function of indices, for pairs that are given as indices ``(n, 2)``.
 
     Attributes:
@@ -96,13 +96,13 @@ class _Program:
         return project((self.differences.T * signed) @ self.differences)
 
     def gradient(self, matrix: Array) -> Array:
-        """Of the dual, which is maximized: by how much every pair violates its constraint without margin."""
+        """Return the gradient of the dual: by how much every pair violates its constraint without margin."""
         lengths = (self.differences**2).sum(axis=1)
         excess = lengths - ((self.differences @ matrix) * self.differences).sum(axis=1)
         return np.asarray(np.where(self.dissimilar, excess, -excess))
 
     def margin(self, violations: Array) -> float:
-        """The best γ of a metric: the ν-quantile of how far dissimilar pairs are beyond their distance."""
+        """Return the best γ of a metric: the ν-quantile of the increase of dissimilar pairs' distances."""
         beyond = np.sort(-violations[self.dissimilar])
         return max(0.0, float(beyond[min(int(self.nu * len(beyond)), len(beyond) - 1)]))
 

@@ -1,4 +1,4 @@
-"""Least squared-residual metric learning: one pair of points nearer than another."""
+"""Least squared-residual metric learning: one pair of points should be nearer than another."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class LSML(QuadrupletMixin):
 
     $$\min_{M\succ0}\ \sum_q w_q\bigl[d_M(a_q,b_q)-d_M(c_q,d_q)\bigr]_+^2+\mathrm{tr}(MP^{-1})-\log\det M$$
 
-    over quadruplets in which $d(a,b)<d(c,d)$ is wanted.  Liu et al. 2012.  The objective is strictly convex.  It is minimized
-    by L-BFGS over a square factor of M, whose stationary points are those of M wherever it is definite.
+    over quadruplets in which $d(a,b)<d(c,d)$ should hold.  Liu et al. 2012.  The objective is strictly convex.  It is
+    minimized by L-BFGS over a square factor of M, whose stationary points are those of M wherever it is definite.
 
     Args:
-        max_iter: the most iterations.
+        max_iter: the maximum number of iterations.
         tol: a thousand times the entry of the gradient by the factor at which iterations stop.
         prior: P: ``"identity"``, ``"covariance"`` (the inverse covariance of the points) or a positive definite matrix.
         preprocessor: points ``(m, d)``, or a function of indices, for quadruplets that are given as indices ``(n, 4)``.
@@ -51,7 +51,7 @@ class LSML(QuadrupletMixin):
         Args:
             quadruplets: points a, b, c, d of each, ``(n, 4, d)``, or indices ``(n, 4)``.
             y: not used.
-            weights: the weight of each, ``(n,)``, which are scaled to sum to one; by default uniform.
+            weights: the weight of each, ``(n,)``, scaled to sum to one; by default uniform.
         """
         points = read_tuples(self, quadruplets, 4, reset=True)
         tol = check_number("tol", self.tol, above=0.0)

@@ -1,4 +1,4 @@
-"""The Mahalanobis metric that every estimator learns: a linear map, and what follows from it."""
+"""The Mahalanobis metric that every estimator learns: a linear map, and the methods based on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MahalanobisMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     _requires_target: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
-        """Results are float64 for any input, and some estimators need a target."""
+        """Return scikit-learn's tags: results are float64 for any input, and some estimators need a target."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
         if self._requires_target:
@@ -35,28 +35,28 @@ class MahalanobisMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return len(self.components_)
 
     def transform(self, X: Any) -> Array:
-        """The points in the learned space, ``X Lᵀ``, ``(n, n_components)``: their Euclidean distance is the metric."""
+        """Return the points in the learned space, ``X Lᵀ``, ``(n, n_components)``, where distances are Euclidean."""
         check_is_fitted(self, "components_")
         points: Array = validate_data(self, X, reset=False, dtype=np.float64)
         return points @ self.components_.T
 
     def get_mahalanobis_matrix(self) -> Array:
-        """The matrix ``M = LᵀL`` of the squared distance ``(a − b)ᵀ M (a − b)``."""
+        """Return the matrix ``M = LᵀL`` of the squared distance ``(a − b)ᵀ M (a − b)``."""
         check_is_fitted(self, "components_")
         return self.components_.T @ self.components_
 
     def pair_distance(self, pairs: Any) -> Array:
-        """The distances ``‖L(a − b)‖`` of pairs ``(n, 2, d)``, or of pairs of indices where there is a preprocessor."""
+        """Return the distances ``‖L(a − b)‖`` of pairs ``(n, 2, d)``, or of index pairs if there is a preprocessor."""
         check_is_fitted(self, "components_")
         points = read_tuples(self, pairs, 2)
         return distances(points[:, 0] - points[:, 1], self.components_)
 
     def pair_score(self, pairs: Any) -> Array:
-        """Minus the distances of pairs: higher is closer."""
+        """Return the negated distances of pairs; higher is closer."""
         return -self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[[Any, Any], float]:
-        """The distance as a function of two vectors, for example for scikit-learn's neighbors."""
+        """Return the distance as a function of two vectors, for example for scikit-learn's neighbors."""
         check_is_fitted(self, "components_")
         components = self.components_.copy()
 
@@ -147,7 +147,7 @@ def components_of(matrix: Array) -> Array:
 
 
 def project(matrix: Array) -> Array:
-    """The nearest positive semi-definite matrix: negative eigenvalues become zero.
+    """Return the nearest positive semi-definite matrix: negative eigenvalues become zero.
 
     Examples:
         >>> project(np.array([[0.0, 1.0], [1.0, 0.0]]))
@@ -195,7 +195,7 @@ def check_symmetric(name: str, matrix: Array, size: int) -> None:
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Check an argument that is one of some words."""
+    """Check an argument that is one of several strings."""
     if value not in allowed:
         raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, but it is {value!r}")
 

@@ -1,4 +1,4 @@
-"""Metric learning for clustering: dissimilar pairs far apart while similar ones stay together."""
+"""Metric learning for clustering: separates dissimilar pairs while similar pairs stay together."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from likewise.linear.solver import check_max_iter, minimize_array, warn_not_conv
 from likewise.linear.tuples import PairMixin
 
 ROUND = 20
-"""Iterations of L-BFGS between two checks of the duality gap."""
+"""The number of L-BFGS iterations between two checks of the duality gap."""
 
 
 class MMC(PairMixin):
-    r"""Metric learning for clustering: dissimilar pairs far apart while similar ones stay together.
+    r"""Metric learning for clustering: separates dissimilar pairs while similar pairs stay together.
 
     $$\max_{M\succeq0}\ \sum_{\text{dissimilar}}d_M\quad\text{subject to}\quad\sum_{\text{similar}}d_M^2\le1$$
 
@@ -26,7 +26,7 @@ class MMC(PairMixin):
     `diagonal`: $\min_{w\ge0}\sum_{\text{similar}}d_w^2-c\,\log\sum_{\text{dissimilar}}d_w$ with $d_w^2=\sum_kw_kv_k^2$.
 
     Args:
-        max_iter: the most rounds, of 20 iterations each.
+        max_iter: the maximum number of rounds of 20 iterations each.
         tol: a thousand times the relative gap at which it stops.
         diagonal: learn one weight per feature.
         diagonal_c: the weight c.

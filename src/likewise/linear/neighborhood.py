@@ -1,4 +1,4 @@
-"""Learners from neighborhoods: NCA, MCML, MLKR and LMNN over all pairs of points, in O(n) memory."""
+"""Neighborhood methods: NCA, MCML, MLKR and LMNN over all pairs of points, in O(n) memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from likewise.linear.stream import MCMLObjective, MLKRObjective, NCAObjective
 from likewise.linear.targets import LMNNObjective
 
 WIDTHS = (1.0, 0.1, 0.01, 1e-3)
-"""Widths of the parabola that smooths the hinge of `LMNN`, one after the other."""
+"""The decreasing widths of the parabola that smooths the hinge of `LMNN`."""
 
 
 class _Neighborhood(MahalanobisMixin):
@@ -54,7 +54,7 @@ class NCA(_Neighborhood):
         init: L at the start: ``"auto"``, ``"pca"``, ``"lda"``, ``"identity"``, ``"random"`` or an array; ``"auto"`` is LDA
             where there are enough classes, else PCA where the dimension is reduced, else the identity.
         max_iter: the most iterations.
-        tol: stop where an iteration improves the objective by less than this fraction of it; ``None``: 2.2e-9.
+        tol: stop if an iteration improves the objective by less than this fraction; ``None``: 2.2e-9.
         device: where to compute, such as ``"cuda"``; ``None``: the CPU.
         random_state: seed of ``init="random"``.
 
@@ -152,7 +152,7 @@ class MLKR(_Neighborhood):
 
 
 class MCML(_Neighborhood):
-    r"""Maximally collapsing metric learning: every class one point, infinitely far from the others.
+    r"""Maximally collapsing metric learning: collapses each class to a point, infinitely far from the others.
 
     $$\min_{M\succeq0}\ \sum_i\mathrm{KL}\bigl(p_0(\cdot\mid i)\,\Vert\,p_M(\cdot\mid i)\bigr)
     =\sum_i\Bigl[\frac1{|P_i|}\sum_{j\in P_i}d^2_{ij}+\log\sum_{k\ne i}e^{-d^2_{ik}}-\log|P_i|\Bigr]$$
@@ -163,7 +163,8 @@ class MCML(_Neighborhood):
 
     Args:
         max_iter: the most iterations.
-        tol: stop where the largest entry of the gradient, in coordinates that whiten the classes, is at most this per point.
+        tol: stop if the largest entry of the gradient, in coordinates that whiten the classes, is at most this per
+            point.
         device: where to compute, such as ``"cuda"``; ``None``: the CPU.
 
     Attributes:
@@ -196,7 +197,7 @@ class MCML(_Neighborhood):
 
 
 class LMNN(_Neighborhood):
-    r"""Large-margin nearest neighbors: target neighbors near, points of other classes a margin behind them.
+    r"""Large-margin nearest neighbors: pulls target neighbors close and pushes other classes a margin farther away.
 
     $$\min_{M\succeq0}\ r\sum_i\sum_{j\in T_i}d^2_{ij}+(1-r)\sum_i\sum_{j\in T_i}\sum_{l:\,y_l\ne y_i}\bigl[1+d^2_{ij}-d^2_{il}\bigr]_+$$
 
@@ -207,8 +208,8 @@ class LMNN(_Neighborhood):
     Args:
         n_neighbors: the number of targets of a point.
         regularization: r, the weight of the pull against the push.
-        init: L at the start, which changes how long it takes: ``"auto"``, ``"pca"``, ``"lda"``, ``"identity"``, ``"random"`` or
-            an array ``(d, d)``.
+        init: L at the start, which affects only the time to converge: ``"auto"``, ``"pca"``, ``"lda"``, ``"identity"``,
+            ``"random"`` or an array ``(d, d)``.
         max_iter: the most iterations.
         device: where to compute, such as ``"cuda"``; ``None``: the CPU.
         random_state: seed of ``init="random"``.

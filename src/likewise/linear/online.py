@@ -1,4 +1,4 @@
-"""Online learners: one pass over pairs or triplets, and more of them later."""
+"""Online learners: one pass over pairs or triplets, which can be continued with more of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from likewise.linear.tuples import PairMixin
 
 
 class POLA(PairMixin):
-    r"""Pseudo-metric online learning: similar pairs below a threshold by a margin, dissimilar ones above it.
+    r"""Pseudo-metric online learning: moves similar pairs below a threshold by a margin and dissimilar pairs above it.
 
     From $A=0$ and $b$ = `threshold`, for each pair in order, with $v=a-b$:
 

@@ -16,9 +16,10 @@ def minimize_projected(objective: Objective, start: Array, max_iter: int, tol: f
 
     Args:
         objective: the value and the gradient at a matrix.
-        start: where to start, a positive semi-definite matrix.
-        max_iter: the most iterations.
-        tol: stop where a projected step of length one changes no entry by more than this fraction of the largest one.
+        start: the initial matrix, positive semi-definite.
+        max_iter: the maximum number of iterations.
+        tol: stop if a projected step of length one does not change any entry by more than this fraction of the largest
+            one.
 
     Returns:
         The best matrix, and the number of iterations.

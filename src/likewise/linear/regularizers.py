@@ -49,7 +49,7 @@ REGULARIZERS: Mapping[str, Regularizer] = {
 def regularizer_matrix(name: str | None, matrix: Any, points: Array, labels: NDArray[np.int64]) -> Array:
     """The matrix of a regularizer: C of the trace, or the inverse of the LogDet prior.
 
-    Without a given one, C is the mean of ``(x_i − x_j)(x_i − x_j)ᵀ`` over pairs of one class, and the prior is the identity.
+    By default, C is the mean of ``(x_i − x_j)(x_i − x_j)ᵀ`` over pairs of one class, and the prior is the identity.
     """
     d = points.shape[1]
     if matrix is None:

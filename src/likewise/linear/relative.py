@@ -1,4 +1,4 @@
-"""Learners from relative comparisons: an anchor nearer to one point than to another."""
+"""Learners from relative comparisons: an anchor should be nearer to one point than to another."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ GAP = 1e-9
 
 
 class SCML(TripletMixin):
-    r"""Sparse compositional metric learning: a metric that is a sum of few rank-one ones.
+    r"""Sparse compositional metric learning: a metric that is a sum of few rank-one metrics.
 
     $$\min_{w\ge0}\ \beta\sum_bw_b+\frac1T\sum_t\bigl[1+d_M^2(a_t,\text{near}_t)-d_M^2(a_t,\text{far}_t)\bigr]_+,\qquad
     M=\sum_bw_b\,bb^\top$$
 
-    Shi et al. 2014.  It is a linear program, solved to a duality gap below 1e-6 by an interior-point method; of many basis
-    vectors only those are used whose reduced cost asks for it.
+    Shi et al. 2014.  The linear program is solved to a duality gap below 1e-6 by an interior-point method; if there are
+    many basis vectors, they are added by reduced cost.
 
     Args:
         beta: weight of the sum of weights.
         basis: ``"triplet_diffs"``, or the vectors b, ``(n_basis, d)``.  ``"triplet_diffs"``: the eigenvectors with positive
             eigenvalue of $\sum(a-\text{far})(a-\text{far})^\top-(a-\text{near})(a-\text{near})^\top$ over d random triplets,
-            for as many draws as `n_basis` needs.
+            repeated until there are `n_basis` vectors.
         n_basis: the number of vectors that are drawn; ``None``: 80 d.
-        max_iter: the most draws of triplets for the basis.
+        max_iter: the maximum number of draws of triplets for the basis.
         random_state: seed of the draws.
         preprocessor: points ``(m, d)``, or a function of indices, for triplets that are given as indices ``(n, 3)``.
 

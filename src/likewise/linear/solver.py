@@ -1,4 +1,4 @@
-"""What estimators share to minimize: L-BFGS over a linear map, and priors."""
+"""Minimization shared by the estimators: L-BFGS over a linear map, and priors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 
 class Minimum(NamedTuple):
-    """Where a minimization ended: the array, the value there, the number of iterations, and whether they sufficed."""
+    """The result of a minimization: the array, its value, the number of iterations, and whether it converged."""
 
     at: Array
     value: float
@@ -41,12 +41,12 @@ def minimize_array(
 
     Args:
         objective: the value and the gradient at an array.
-        start: where to start.
-        max_iter: the most iterations.
-        gtol: stop where the largest entry of the gradient is at most this.
-        ftol: stop where an iteration lowers the value by less than this fraction.
+        start: the initial array.
+        max_iter: the maximum number of iterations.
+        gtol: stop if the largest entry of the gradient is at most this.
+        ftol: stop if an iteration lowers the value by less than this fraction.
         limits: the least and the largest value of every entry; ``None``: none.
-        warn: warn where `max_iter` iterations do not suffice.
+        warn: warn if `max_iter` iterations do not suffice.
 
     Examples:
         >>> minimize_array(lambda x: (float((x**2).sum()), 2.0 * x), np.ones((2, 2)), 10, gtol=1e-9).at
@@ -94,7 +94,7 @@ def check_max_iter(max_iter: object) -> int:
 
 
 def prior_matrix(prior: Any, points: Array) -> Array:
-    """The matrix that a metric is close to: the identity, the inverse covariance of points, or a given one.
+    """Return the prior matrix of a metric: the identity, the inverse covariance of points, or an array.
 
     Args:
         prior: ``"identity"``, ``"covariance"`` or a positive definite matrix ``(d, d)``.

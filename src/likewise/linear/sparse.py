@@ -13,23 +13,23 @@ from likewise.linear.solver import check_max_iter, prior_matrix
 from likewise.linear.tuples import PairMixin
 
 ROOM = 1e-3
-"""The least generalized eigenvalue that dissimilar pairs leave to the matrix of the graphical lasso."""
+"""The smallest generalized eigenvalue of the matrix of the graphical lasso after subtracting dissimilar pairs."""
 
 
 class SDML(PairMixin):
-    r"""Sparse distance metric learning: few entries of M outside of its diagonal, by the graphical lasso.
+    r"""Sparse distance metric learning: few off-diagonal entries of M, by the graphical lasso.
 
     $$\min_{M\succ0}\ \mathrm{tr}(MS)-\log\det M+\lambda\sum_{i\ne j}|M_{ij}|,\qquad
     S=P^{-1}+\eta\,\bigl(\textstyle\sum_{\text{similar}}vv^\top-\rho\sum_{\text{dissimilar}}vv^\top\bigr)$$
 
-    Qi et al. 2009.  S must be positive definite, or there is no minimum; ρ is 1 where that is so, else the largest number that
-    leaves S at least 1e-3 of what it is without dissimilar pairs, in every direction.
+    Qi et al. 2009.  The minimum exists only if S is positive definite; ρ is 1 if this holds, otherwise the largest
+    number for which S is, in every direction, at least 1e-3 of its value without dissimilar pairs.
 
     Args:
         balance_param: η, the weight of the pairs.
         sparsity_param: λ, the weight of the entries.
         prior: P: ``"identity"``, ``"covariance"`` (the inverse covariance of the points) or a positive definite matrix.
-        max_iter: the most iterations of the graphical lasso.
+        max_iter: the maximum number of iterations of the graphical lasso.
         preprocessor: points ``(m, d)``, or a function of indices, for pairs that are given as indices ``(n, 2)``.
 
     Attributes:

@@ -15,10 +15,10 @@ from likewise.engines import plan_chunks
 from likewise.linear.metric import Array
 
 COPIES = 2
-"""Matrices of a chunk's size that are alive at once."""
+"""The number of matrices of a chunk's size that are in memory at once."""
 
 ROWS = 128
-"""The fewest rows of a chunk, so that a product is worth its reads."""
+"""The smallest number of rows of a chunk, so that products are efficient."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class FewPairs:
-    """Derivatives by the similarities of some pairs; by all others they are zero."""
+    """Derivatives by the similarities of some pairs; those of all other pairs are zero."""
 
     rows: Tensor
     columns: Tensor

@@ -1,4 +1,4 @@
-"""The objective of large-margin nearest neighbors: target neighbors near, impostors behind a margin."""
+"""The objective of large-margin nearest neighbors: pulls target neighbors, pushes impostors beyond a margin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What learners from pairs, triplets and quadruplets answer: decisions, predictions, scores and thresholds."""
+"""Decisions, predictions, scores and thresholds of learners from pairs, triplets and quadruplets."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class TripletMixin(MahalanobisMixin):
 
 
 class QuadrupletMixin(MahalanobisMixin):
-    """Quadruplets ``(n, 4, d)`` of points a, b, c, d, where ``d(a, b) < d(c, d)`` is wanted."""
+    """Quadruplets ``(n, 4, d)`` of points a, b, c, d, for which ``d(a, b) < d(c, d)`` should hold."""
 
     def decision_function(self, quadruplets: Any) -> Array:
         """``d(c, d) − d(a, b)``."""
@@ -160,5 +160,5 @@ class QuadrupletMixin(MahalanobisMixin):
         return np.sign(self.decision_function(quadruplets))
 
     def score(self, quadruplets: Any, y: object = None) -> float:
-        """The fraction of quadruplets in the wanted order."""
+        """Return the fraction of quadruplets in the correct order."""
         return float(np.mean(self.decision_function(quadruplets) > 0.0))

@@ -155,7 +155,7 @@ __all__ = [
     "cross_entropy",
 ]
 
-# For tools.
+# Used by tools.
 from likewise.losses.constructors import fix_hyperparameter as fix_hyperparameter
 
 _ELSEWHERE = {
@@ -164,7 +164,7 @@ _ELSEWHERE = {
     "SignalToNoiseRatioContrastiveLoss": "SNRContrastiveLoss",
     "TripletMarginLoss": "TripletLoss",
 }
-"""What pytorch-metric-learning calls by another name."""
+"""Names of pytorch-metric-learning and the corresponding names here."""
 
 
 def __getattr__(name: str) -> object:

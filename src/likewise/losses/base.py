@@ -46,18 +46,19 @@ also takes relations with grades.  ``"scores"``: one number per pair of rows.  `
 class PairLoss(nn.Module):
     """A loss on the similarities of a batch, given by its declaration.
 
-    A subclass is its hyper-parameters, declared as class attributes with `likewise.formula.hyperparameters`, and one method,
-    `declare`, that returns the formula.  The constructor is generated from the attributes; a plain class attribute, such
-    as ``reduction = "nonzero"``, is another default for an inherited argument.
+    A subclass declares its hyper-parameters as class attributes (`likewise.formula.hyperparameters`) and defines one
+    method, `declare`, which returns the formula.  The constructor is generated from the attributes; a plain class
+    attribute, such as ``reduction = "nonzero"``, changes the default of an inherited argument.
 
     Args:
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
             ``"poincare"`` or a `likewise.formula.Similarity`; higher is closer, and all but ``"dot"`` and
             ``"poincare"`` work on unit vectors.
         miner: a miner of `likewise.miners` that chooses pairs or triplets.
-        reduction: ``"mean"`` over the units that the loss is defined on, ``"nonzero"`` over those whose value is not
-            zero, ``"sum"``; ``"none"``: one value per anchor, the sum over its units; ``"mean_per_anchor"``: one value per
-            anchor, their mean; or a `likewise.formula.ClassWeighted` or `likewise.formula.Thresholded`.
+        reduction: how the values of the units (pairs, triplets or anchors) are combined: ``"mean"``, ``"nonzero"``, the
+            mean over nonzero values, or ``"sum"`` return a scalar; ``"none"`` and ``"mean_per_anchor"`` return one
+            value per anchor, the sum or the mean over its units; or a `likewise.formula.ClassWeighted` or
+            `likewise.formula.Thresholded`.
         backend: the engine; ``"auto"`` chooses by size and device.
 
     Examples:
@@ -87,7 +88,7 @@ class PairLoss(nn.Module):
     """Whether the loss takes references."""
 
     takes_labels: ClassVar[bool] = True
-    """Whether labels change the loss; where they do not, they may be left out."""
+    """Whether labels change the loss; if not, they can be omitted."""
 
     is_stateful: ClassVar[bool] = False
     """Whether a call in training changes buffers or draws numbers; such a call is not replayed on a GPU."""
@@ -96,7 +97,7 @@ class PairLoss(nn.Module):
     """The similarities that the loss is defined on; ``None``: all."""
 
     label_kind: ClassVar[LabelKind] = "classes"
-    """What labels are; losses of classes refuse relations with grades."""
+    """The kind of labels; losses on classes reject relations with grades."""
 
     def __init_subclass__(cls) -> None:
         """Generate the constructor from the declared hyper-parameters and options."""
@@ -130,15 +131,15 @@ class PairLoss(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} must define declare()")
 
     def declarations(self) -> list[Declaration]:
-        """Everything that the loss declares, one entry for each matrix that it reads."""
+        """Return all declarations of the loss, one for each matrix that it reads."""
         return [self.declare()]
 
     def only_from_embeddings(self) -> str | None:
-        """The reason why the loss cannot be computed from similarities only, or ``None`` if it can."""
+        """Return why the loss cannot be computed from similarities only, or ``None`` if it can."""
         return None
 
     def ranks_itself(self) -> bool:
-        """Whether an anchor that is among the references is one of its positives."""
+        """Return whether an anchor that is among the references counts as one of its own positives."""
         return False
 
     def forward(
@@ -150,20 +151,20 @@ class PairLoss(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch.
+        """Compute the loss of a batch.
 
         Args:
             embeddings: the anchors, ``(m, d)``, any float dtype; they need not be normalized.
-            labels: their labels, ``(m,)``, any integer dtype; ``(m, L)`` for a loss of hierarchies.
-            references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, where no
-                anchor is its own positive.
+            labels: their labels, ``(m,)``, any integer dtype; ``(m, L)`` for a loss on hierarchies.
+            references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, without
+                the pairs of a sample with itself.
             reference_labels: the references' labels, ``(n,)``.
-            relation: the positive and negative pairs, instead of those that labels make: a relation of
-                `likewise.formula`, or the index tensors of a miner, 3 for triplets or 4 for pairs, which index embeddings
-                and references.  Labels that are given with it are read for values per class only.  ``"views"``: embeddings
-                and references are two views of the same samples, and all rows are compared with each other, as in SimCLR;
-                ``"paired"``: row k of references is the positive of row k of embeddings, and all other references are its
-                negatives.
+            relation: the positive and negative pairs, instead of those defined by labels: a relation of
+                `likewise.formula`, or the index tensors of a miner (3 for triplets, 4 for pairs), which index
+                embeddings and references. Labels passed together with a relation are used only for values per class.
+                ``"views"``: embeddings and references are two views of the same samples, and all rows are compared with
+                each other, as in SimCLR; ``"paired"``: row k of references is the positive of row k of embeddings, and
+                all other references are its negatives.
 
         Returns:
             A scalar, or one value per anchor under ``"none"`` and ``"mean_per_anchor"``; float32 for half-precision input.
@@ -188,7 +189,7 @@ class PairLoss(nn.Module):
         reference_labels: Tensor | None,
         relation: RelationLike | None,
     ) -> PairBatch:
-        """Check the arguments of a call and make a batch of them, compared as the loss compares."""
+        """Check the arguments of a call and return them as a batch with the similarity of the loss."""
         similarity = as_similarity(self.similarity)
         if labels is None and relation is None and not self.takes_labels and isinstance(embeddings, Tensor):
             labels = torch.arange(len(embeddings) if embeddings.ndim else 0, device=embeddings.device)
@@ -206,13 +207,13 @@ class PairLoss(nn.Module):
     def from_similarity(
         self, similarities: Tensor, relation: RelationLike | Tensor, *, labels: Tensor | None = None
     ) -> Tensor:
-        """The loss as a function of the similarity matrix.
+        """Compute the loss from a similarity matrix.
 
         Args:
             similarities: the matrix ``(m, n)``, in the units of the loss's similarity.
-            relation: the positive and negative pairs, or a miner's index tensors; or labels, where the matrix compares one
+            relation: the positive and negative pairs, or a miner's index tensors; or labels, if the matrix compares one
                 set with itself.
-            labels: the labels of the rows, where a relation is given and the loss has a value per class.
+            labels: the labels of the rows; needed with a relation if the loss has a value per class.
         """
         reason = self.only_from_embeddings()
         if reason is not None:
@@ -238,12 +239,12 @@ class PairLoss(nn.Module):
             )
 
     def value(self, batch: PairBatch, *, miner: Miner | None = None, declaration: Declaration | None = None) -> Tensor:
-        """The loss of a checked batch.
+        """Compute the loss of a checked batch.
 
         Args:
             batch: the batch.
-            miner: chooses pairs or triplets in place of the loss's miner.
-            declaration: what to compute in place of `declare`, for a wrapper that changes it.
+            miner: replaces the miner of the loss.
+            declaration: replaces the result of `declare`; used by wrappers that change it.
         """
         miner = self.miner if miner is None else miner
         if batch.relation.is_graded and self.label_kind != "levels":
@@ -261,20 +262,20 @@ class PairLoss(nn.Module):
         return state_without_declaration(self)
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """The loss's parameters as a group for an optimizer, with a separate learning rate; empty if it has none.
+        """Return the parameters as an optimizer group with a separate learning rate; empty if there are none.
 
         Args:
-            lr: the learning rate; by default the thesis' for this loss, where it states one, else the optimizer's.
+            lr: the learning rate; by default the one that the thesis states for this loss, otherwise the optimizer's.
         """
         return parameter_groups(self, self.suggested_lr if lr is None else lr)
 
     def extra_repr(self) -> str:
-        """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
+        """Return the arguments that differ from their defaults, and all hyper-parameters."""
         return describe(self)
 
 
 def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]]:
-    """A module's parameters as one group for an optimizer, or none."""
+    """Return a module's parameters as one optimizer group; an empty list if it has none."""
     parameters = list(module.parameters())
     return [{"params": parameters, **({} if lr is None else {"lr": lr})}] if parameters else []
 
@@ -300,12 +301,12 @@ def check_loss(loss: object) -> nn.Module:
 
 
 def drop_missing(**options: object) -> dict[str, Any]:
-    """The options that are not ``None``."""
+    """Return the options that are not ``None``."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def collect_groups(losses: Iterable[nn.Module], lr: float | None) -> list[dict[str, Any]]:
-    """The parameter groups of several losses, each parameter once; a module without groups is one group."""
+    """Return the parameter groups of several losses, each parameter once; a module without groups becomes one group."""
     groups: list[dict[str, Any]] = []
     seen: set[int] = set()
     for loss in losses:

@@ -1,4 +1,4 @@
-"""A cascade of embeddings: each is trained on the pairs that are hard for the former one."""
+"""A cascade of embeddings: each is trained on the pairs that are hard for the previous one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from likewise.losses.wrappers import check_any_dimension
 
 
 class Cascade(nn.Module):
-    r"""A pair loss on successive slices of the embedding, each on the hardest pairs of the former one (HDC).
+    r"""A pair loss on successive slices of the embedding, each on the hardest pairs of the previous one (HDC).
 
     $$\sum_k\mathcal L(e^{(k)};P_k,N_k)$$
 
-    The first slice $e^{(1)}$ has all positive pairs $P_1$ and all negative pairs $N_1$ of the batch.  $P_{k+1}$ is the share of $P_k$ with
-    the lowest similarities in slice k, and $N_{k+1}$ the share of $N_k$ with the highest ones.  Yuan et al. 2017 rank pairs by their
-    contrastive loss, which is the same order; their cascade is of networks of growing depth, here slices share one
-    trunk.  Pairs that tie with the last one that is kept are kept, too.  At evaluation, the slices together are the embedding.
+    The first slice $e^{(1)}$ uses all positive pairs $P_1$ and all negative pairs $N_1$ of the batch. $P_{k+1}$ is the
+    share of $P_k$ with the lowest similarities in slice k, and $N_{k+1}$ the share of $N_k$ with the highest ones.
+    Yuan et al. 2017 rank pairs by their contrastive loss, which gives the same order.  They cascade networks of
+    increasing depth; here the slices share one trunk. Pairs that tie with the last kept pair are also kept. At
+    evaluation, the concatenated slices are the embedding.
 
     Args:
         loss: a pair loss without parameters of a fixed dimension; kept as ``.loss``.
-        dims: the lengths of the slices, which together are at most the dimension of the embeddings.
-        shares: for each slice after the first, the share of the former's pairs that it gets.
+        dims: the lengths of the slices; their sum is at most the dimension of the embeddings.
+        shares: for each slice after the first, the fraction of the previous slice's pairs that it uses.
 
     Examples:
         >>> import torch
@@ -49,7 +50,7 @@ class Cascade(nn.Module):
         self.shares = tuple(finite_number("each of shares", share) for share in shares)
         if not self.dims or len(self.shares) != len(self.dims) - 1:
             raise ValueError(
-                f"shares must be one for each of the {len(self.dims)} dims but the first, but they are {self.shares}"
+                f"shares must have one for each of the {len(self.dims)} dims except the first, but they are {self.shares}"
             )
         if not all(0.0 < share <= 1.0 for share in self.shares):
             raise ValueError(f"shares must be numbers > 0 and ≤ 1, but they are {self.shares}")
@@ -63,7 +64,7 @@ class Cascade(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The sum over slices.
+        """Compute the sum of the loss over slices.
 
         Args:
             embeddings: the batch, ``(m, d)``.
@@ -108,7 +109,7 @@ class Cascade(nn.Module):
         masks: Masks | None,
         share: float,
     ) -> Masks:
-        """The hardest pairs of a slice, of those that it was given."""
+        """Return the hardest pairs of a slice, among the pairs passed to it."""
         batch = self.loss.make_batch(slices[0].detach(), labels[0], slices[1], labels[1], None)
         positive, negative = batch.relation.masks() if masks is None else (masks.positive, masks.negative)
         S, group = batch.similarities(), current_group()
@@ -124,7 +125,7 @@ class Cascade(nn.Module):
 
 
 def _hardest(hardness: Tensor, mask: Tensor, share: float, group: ProcessGroup) -> Tensor:
-    """The pairs of a mask with the highest values, over all ranks: a share of them, one at least."""
+    """Return the fraction of a mask's pairs with the highest values over all ranks; at least one pair."""
     flat = hardness.masked_fill(~mask, -torch.inf).reshape(-1)
     values = group.gather(flat, group.rows(flat))
     number = (share * (values > -torch.inf).sum().double()).round().long().clamp_min(1)

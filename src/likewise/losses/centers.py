@@ -1,7 +1,7 @@
 """Pooling functions: the similarity of a sample to a class from the similarities to its centers.
 
-Both functions reduce a middle dimension where they can, because torch reduces a short last dimension row by row: a
-softmax over ten centers takes eighteen times as long there.
+Both functions reduce a middle dimension where they can, because torch reduces a short last dimension row by row: there,
+a softmax over ten centers takes eighteen times as long.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from likewise.engines import blend
 
 
 def nearest_center(similarities: Tensor) -> Tensor:
-    """The similarity to the most similar center, ``(m, classes, centers) -> (m, classes)``; ties share a gradient.
+    """Return the highest similarity to a center, ``(m, classes, centers) -> (m, classes)``; ties share the gradient.
 
     Examples:
         >>> import torch
@@ -30,7 +30,7 @@ def nearest_center(similarities: Tensor) -> Tensor:
 
 
 class _Nearest(torch.autograd.Function):
-    """``amax`` with an explicit derivative: torch's multiplies with booleans, which is slow on a CPU."""
+    """``amax`` with an explicit derivative; torch's derivative multiplies by booleans, which is slow on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, similarities: Tensor) -> Tensor:
@@ -41,13 +41,13 @@ class _Nearest(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         similarities, best = (each.detach() for each in ctx.saved_tensors)
-        reach = similarities.clone().eq_(best[:, :, None])  # one where the maximum is reached
+        reach = similarities.clone().eq_(best[:, :, None])  # 1 where the maximum is reached
         shared: Tensor = reach * (grad / reach.sum(dim=2))[:, :, None]
         return shared
 
 
 def blend_centers(similarities: Tensor, temperature: float) -> Tensor:
-    """The similarities to the centers, weighted by their softmax, ``(m, classes, centers) -> (m, classes)``.
+    """Return the mean similarity to the centers, weighted by their softmax, ``(m, classes, centers) -> (m, classes)``.
 
     Examples:
         >>> import torch

@@ -23,13 +23,13 @@ from likewise.losses.base import PairLoss
 
 
 class CentroidTripletLoss(PairLoss):
-    r"""Centroid triplet loss: an anchor is nearer to the centroid of its class than to those of other classes.
+    r"""Centroid triplet loss: pulls an anchor closer to the centroid of its class than to other classes' centroids.
 
     $$\bigl[\lVert e_i-c_P\rVert^2-\lVert e_i-c_N\rVert^2+m\bigr]_+$$
 
-    with one unit for each anchor that has a positive and each other class of the batch.  $c_P$ is the mean of the anchor's
-    positives, which leaves the anchor out, and $c_N$ the mean of the samples of the other class; embeddings are unit vectors,
-    centroids are not normalized.  Wieczorek et al. 2021, whose code also leaves one sample out of the other centroids.
+    per anchor with a positive and per other class in the batch. $c_P$ is the mean of the anchor's positives, without
+    the anchor, and $c_N$ the mean of the samples of the other class; embeddings are unit vectors, centroids are not
+    normalized. Wieczorek et al. 2021; their code also leaves one sample out of the other centroids.
 
     Args:
         margin: the margin m, on squared distances.

@@ -29,7 +29,7 @@ from likewise.losses.base import PairLoss
 
 
 class ClassTree(NamedTuple):
-    """A tree of classes: which of them have merged on each level.
+    """A tree of classes: which classes have merged on each level.
 
     Args:
         nodes: the node of each class on the levels 1 to L − 1, ``(C, L − 1)``; on level L there is one node.
@@ -43,15 +43,15 @@ class ClassTree(NamedTuple):
 
 
 def build_tree(embeddings: Tensor, labels: Tensor, num_classes: int, levels: int) -> ClassTree:
-    r"""Merge classes that are near each other, level by level.
+    r"""Build a tree by merging classes that are near each other, level by level.
 
     The distance of two classes is the mean squared distance of their unit vectors, and $d_0$ is the mean over classes of that
     within a class.  Classes merge on level l if a chain of distances below $d_l=d_0+l\,(4-d_0)/L$ connects them, and all do on
-    level L.  Ge et al. 2018, who do not say how distances to a merged node are measured; here the nearest
-    members count.  A class with fewer than two samples has the spread $d_0$.
+    level L.  Ge et al. 2018 do not say how distances to a merged node are measured; here it is the distance of the
+    nearest members.  A class with fewer than two samples has the spread $d_0$.
 
     Args:
-        embeddings: of all samples, ``(n, d)``.
+        embeddings: the embeddings of all samples, ``(n, d)``.
         labels: their classes, ``(n,)``.
         num_classes: the number C of classes.
         levels: the number L of levels.
@@ -143,7 +143,7 @@ class HierarchicalTripletLoss(PairLoss):
     takes_references: ClassVar[bool] = False
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SquaredEuclidean,)
     mines: ClassVar[bool] = True
-    """Whether a training gives it the embeddings of all images."""
+    """Whether the trainer calls `update` with the embeddings of all images."""
 
     nodes: ClassVar[Tensor]
     thresholds: ClassVar[Tensor]
@@ -159,10 +159,10 @@ class HierarchicalTripletLoss(PairLoss):
 
     @torch.no_grad()
     def update(self, embeddings: Tensor, labels: Tensor) -> None:
-        """Build the tree; in a distributed training all ranks must be given the same embeddings.
+        """Build the tree; in distributed training, all ranks must pass the same embeddings.
 
         Args:
-            embeddings: of all samples of the training set, ``(n, d)``.
+            embeddings: the embeddings of the training set, ``(n, d)``.
             labels: their classes, ``(n,)``.
         """
         embeddings = embeddings_of("embeddings", embeddings)
@@ -188,7 +188,7 @@ class HierarchicalTripletLoss(PairLoss):
 
 
 def _margins(labeled: _Labeled, rows: Tensor, columns: Tensor) -> Tensor:
-    """The threshold of the level on which two classes meet, minus the spread of the anchor's class."""
+    """Return the threshold of the level on which two classes merge, minus the spread of the anchor's class."""
     nodes, thresholds, spreads = labeled.tree
     left, right = labeled.anchors[rows], labeled.references[columns]
     level = torch.ones_like(left + right)

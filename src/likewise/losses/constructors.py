@@ -1,4 +1,4 @@
-"""Constructors of losses: generated from what a class declares, with the hyper-parameters that it learns."""
+"""Constructors of losses, generated from the declared hyper-parameters and options; learned hyper-parameters."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 ELSEWHERE = {"embedding_size": "embedding_dim", "distance": "similarity", "reducer": "reduction"}
-"""Arguments that other libraries call by another name."""
+"""Argument names of other libraries and the corresponding names here."""
 
 
 def initialize_module(module: Module, arguments: Collection[str] = ()) -> Module:
-    """Run torch's constructor of a module whose own constructor is generated, once its arguments' names are checked."""
+    """Check the names of a constructor's arguments and run ``nn.Module.__init__`` before the generated constructor."""
     if arguments:
         _check_names(type(module), arguments)
     nn.Module.__init__(module)
@@ -54,7 +54,7 @@ def make_constructor(cls: type) -> None:
     own = inspect.get_annotations(cls)
     cls.__annotations__ = {**own, **_declare_defaults(cls)}
     dataclasses.dataclass(eq=False, repr=False)(cls)
-    cls.__annotations__ = own  # a type's name may mean nothing in the module of the subclass
+    cls.__annotations__ = own  # a type's name may be undefined in the module of the subclass
     for field in dataclasses.fields(cls):
         # a default left on the class would hide a parameter of the same name (MarginLoss.beta) from nn.Module
         if field.name in cls.__dict__:
@@ -69,7 +69,7 @@ def make_constructor(cls: type) -> None:
 
 
 def _check_learned(cls: type, name: str, declared: Hyper) -> None:
-    """Check that the option that decides exists, and that the name of the parameter is free."""
+    """Check that the option named by ``learn`` exists, and that the name of the parameter is not taken."""
     fields = {field.name: field for field in dataclasses.fields(cls)}
     if isinstance(declared.learn, str):
         decides = fields.get(declared.learn)
@@ -86,7 +86,7 @@ def _check_learned(cls: type, name: str, declared: Hyper) -> None:
 
 
 def _resolve_types(cls: Any) -> None:
-    """Replace the names of types in the constructor by types: a name may mean nothing in the module of a subclass."""
+    """Replace type names in the constructor's annotations by types: a name may be undefined in a subclass's module."""
     for field in dataclasses.fields(cls):
         declared = next(base for base in cls.__mro__ if field.name in inspect.get_annotations(base))
         holder = types.SimpleNamespace(__annotations__={field.name: declared.__annotations__[field.name]})
@@ -96,7 +96,7 @@ def _resolve_types(cls: Any) -> None:
 
 
 def _declare_defaults(cls: type) -> dict[str, Any]:
-    """Declare a plain class attribute that has the name of an inherited argument as its default, and return the types."""
+    """Make plain class attributes with the name of an inherited argument its default, and return the types."""
     inherited = {
         field.name: field
         for base in reversed(cls.__mro__[1:])
@@ -118,7 +118,7 @@ def _declare_defaults(cls: type) -> dict[str, Any]:
 
 
 def _copy_forward(cls: Any) -> None:
-    """Copy ``forward`` into the class: torch.compile keeps few graphs per function, and all losses would share one."""
+    """Copy ``forward`` into the class: torch.compile limits the graphs per function, which losses would share."""
     inherited = cls.forward
     # torch.compile also records by name which numbers change from call to call, and these differ between losses
     code = inherited.__code__.replace(co_name=f"forward_of_{cls.__name__}", co_qualname=f"{cls.__qualname__}.forward")
@@ -130,7 +130,7 @@ def _copy_forward(cls: Any) -> None:
 
 
 def learn_hyperparameters(loss: nn.Module) -> None:
-    """Make parameters of the hyper-parameters that are declared with ``learn``."""
+    """Replace the hyper-parameters declared with ``learn`` by parameters."""
     for name, declared in hyperparameters(loss).items():
         if declared.learn is True or (declared.learn and getattr(loss, declared.learn)):
             start = float(getattr(loss, name))
@@ -142,7 +142,7 @@ def learn_hyperparameters(loss: nn.Module) -> None:
 
 
 def fix_hyperparameter(loss: nn.Module, name: str, value: float) -> None:
-    """Give a hyper-parameter a number, and stop learning it.
+    """Set a hyper-parameter to a number and stop learning it.
 
     Examples:
         >>> from likewise.losses import NTXentLoss
@@ -167,7 +167,7 @@ def _learnable(name: str, declared: Hyper) -> property:
             return getattr(loss, fixed)
         value = loss._parameters[parameter]
         value = value.exp() if log else value
-        # torch.compile takes arithmetic of a formula and a tensor for arithmetic of tensors
+        # torch.compile mistakes arithmetic of a formula and a tensor for arithmetic of tensors
         return Number(value) if torch.compiler.is_compiling() else value
 
     def assign(loss: Any, value: float) -> None:
@@ -186,7 +186,7 @@ def _learnable(name: str, declared: Hyper) -> property:
 
 
 def describe(module: Any) -> str:
-    """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
+    """Return the constructor's arguments that differ from their defaults, and all hyper-parameters."""
     shown = []
     for field in dataclasses.fields(module):
         value = getattr(module, field.name)

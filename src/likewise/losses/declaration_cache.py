@@ -1,4 +1,4 @@
-"""The last declaration of a loss, kept while no attribute changes: a loss declares once and runs many times."""
+"""A cache of the last declaration of a loss, valid until an attribute changes: a loss declares once, runs often."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _IGNORED = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "
 
 
 def cached_declaration(loss: Any, ignored: frozenset[str] = frozenset()) -> Any:
-    """The last result of ``declare`` while every attribute is unchanged; a loss with parameters declares at every call.
+    """Return the last result of ``declare`` if no attribute has changed; a loss with parameters declares at every call.
 
     Args:
         loss: a module with ``declare()``.
-        ignored: parameters that embeddings are compared with, and that formulas do not contain.
+        ignored: parameters that embeddings are compared with and that do not occur in formulas.
 
     Examples:
         >>> from likewise.losses import NTXentLoss
@@ -69,7 +69,7 @@ class _TrackedParameters(dict[str, Any]):
 
 
 def _declare(loss: Any) -> tuple[Any, bool]:
-    """The declaration, and whether it reads parameters: then it may change at every step."""
+    """Return the declaration, and whether it reads parameters, in which case it may change at every step."""
     parameters = loss._parameters
     tracked = _TrackedParameters(parameters)
     vars(loss)["_parameters"] = tracked
@@ -80,7 +80,7 @@ def _declare(loss: Any) -> tuple[Any, bool]:
 
 
 def _is_plain(declaration: Any) -> bool:
-    """Whether the declaration of a loss with proxies contains no number that was computed from the proxies."""
+    """Return whether the declaration of a proxy loss is free of numbers computed from the proxies."""
     items = [item for each in declaration.values() for item in (each if isinstance(each, tuple) else (each,))]
     if not all(isinstance(item, Term | Regularizer | MatrixLoss) for item in items):
         return False
@@ -90,7 +90,7 @@ def _is_plain(declaration: Any) -> bool:
 
 
 def state_without_declaration(loss: nn.Module) -> dict[str, Any]:
-    """The state of a loss without the cached declaration.
+    """Return the state of a loss without the cached declaration.
 
     Examples:
         >>> "_declaration" in state_without_declaration(nn.Module())

@@ -58,10 +58,10 @@ class DirectionRegularized(nn.Module):
 
     $$s_{an}-\gamma\cos(n-a,\,p-a)$$
 
-    with the cosine of the angle at the anchor between the negative and a positive.  In a triplet, p is its positive; in
-    any other loss it is the least similar positive of the anchor, or its proxy, which is chosen without a gradient.  An
-    anchor without positives keeps its similarities, and miners choose by $s$ itself.  Two equal embeddings have no
-    direction between them: their cosine is zero.
+    with the cosine of the angle at the anchor between the negative and a positive. In a triplet loss, p is the
+    triplet's positive; in any other loss, it is the anchor's least similar positive, or its proxy, chosen without a
+    gradient. Anchors without positives keep their similarities, and miners use the original $s$.  The cosine is zero if
+    two of the points are equal.
 
     * `TripletLoss`, over all or mined triplets: $[s_{an}-s_{ap}+\lambda-\gamma\cos(n-a,\,p-a)]_+$; with
       ``similarity="squared_euclidean"`` the paper's $[d^2_{ap}-d^2_{an}+\lambda-\gamma\cos(n-a,\,p-a)]_+$;
@@ -99,7 +99,7 @@ class DirectionRegularized(nn.Module):
         self._declarations()  # raises an error if the loss has no negatives
 
     def _declarations(self) -> dict[Any, Declaration]:
-        """The declarations of the loss with the direction term, by what they compare; a pair loss has one."""
+        """Return the declarations of the loss with the direction term, by what they compare; a pair loss has one."""
         declared: Any = self.loss.declare()
         if isinstance(self.loss, ProxyLoss) and Between.SAMPLES_CLASSES in declared:
             raise TypeError(f"loss must compare points, but the centers are pooled in {type(self.loss).__name__}")
@@ -125,7 +125,7 @@ class DirectionRegularized(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch with its direction term; the arguments are those of the loss."""
+        """Compute the loss of a batch with the direction term; the arguments are those of the wrapped loss."""
         loss = self.loss
         half = loss.half_of_products(embeddings) if isinstance(loss, ProxyLoss) else None
         with full_precision(embeddings):
@@ -167,7 +167,7 @@ class _DirectionTerm:
         self._in_triplet, self._in_pair = s - gamma * of_triplet, s - gamma * of_pair
 
     def add_to(self, declaration: Declaration) -> Declaration:
-        """The declaration with the term."""
+        """Return the declaration with the term."""
         terms, regularizers, matrix_losses = sort_declaration(declaration)
         if matrix_losses:
             raise TypeError(f"loss must be declared in formulas, but {self.name} has a {MatrixLoss.__name__}")
@@ -187,7 +187,7 @@ class _DirectionTerm:
 
     def _add(self, node: Formula, made: dict[Formula, Formula]) -> Formula:
         if node not in made:
-            made[node] = self._rebuild(node, made)  # formulas that share nodes still do
+            made[node] = self._rebuild(node, made)  # nodes that formulas share stay shared
         return made[node]
 
     def _rebuild(self, node: Formula, made: dict[Formula, Formula]) -> Formula:
@@ -250,7 +250,7 @@ class _Points(NamedTuple):
 
     @classmethod
     def of(cls, batch: PairBatch) -> _Points:
-        """The points of a batch; where the matrix is known, everything is a function of it."""
+        """Return the points of a batch; if the matrix is known, all distances are computed from it."""
         similarity = batch.similarity
         assert similarity is not None
         if batch.shards is not SINGLE_PROCESS:

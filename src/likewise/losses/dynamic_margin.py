@@ -28,18 +28,18 @@ from likewise.losses.base import PairLoss
 
 
 class DynamicSoftMarginLoss(PairLoss):
-    r"""Dynamic soft margin: a triplet weighs as much as its rank among the violations of recent triplets.
+    r"""Dynamic soft margin: weights each triplet by its rank among the violations of recent triplets.
 
     $$\mathrm{mean}_{(a,p,n)}\,F\bigl(\lfloor u\rfloor\bigr)\,q,\qquad q=d_{ap}-d_{an},\quad u=\frac{q-v}{2|v|/b}$$
 
     over all triplets, with Euclidean distances of unit vectors; F is the cumulative sum of a histogram of q with b bins, without
     gradient.  Each triplet puts the mass $1-(u-\lfloor u\rfloor)$ into bin $\lfloor u\rfloor$ and the rest into the next; the sum
     over triplets, times the momentum, is added to the old histogram times one minus the momentum (a momentum of 1 while the
-    histogram is empty), and the result is divided by its sum.  Positions outside of the bins go to the first or the last one.
-    Zhang & Rusinkiewicz 2019, on all triplets as in pytorch-metric-learning.
+    histogram is empty), and the result is divided by its sum. Positions outside the bins are clamped to the first or
+    last bin. Zhang & Rusinkiewicz 2019, on all triplets as in pytorch-metric-learning.
 
-    A call in training updates the histogram first.  In evaluation mode it stays as it is, and while it is empty that of the
-    batch is used.
+    In training mode, a call updates the histogram first.  In evaluation mode the histogram does not change; if it is
+    empty, the histogram of the batch is used.
 
     Args:
         min_val: the smallest violation v of the histogram, which ends at −v.
@@ -84,7 +84,7 @@ class DynamicSoftMarginLoss(PairLoss):
         histogram: Tensor,
         relation: RelationLike | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The loss of a batch and the updated histogram, as a function of the old one; the buffer is not used."""
+        """Return the loss of a batch and the updated histogram as a function of the old one; the buffer is not used."""
         updated: list[Tensor] = []
 
         def compute(batch: PairBatch, rows: RowMapper) -> list[TermValues]:
@@ -113,7 +113,7 @@ class DynamicSoftMarginLoss(PairLoss):
         self, batch: PairBatch, rows: RowMapper, stored: Tensor, momentum: float
     ) -> tuple[list[TermValues], Tensor]:
         """The weighted triplets, and the histogram after this batch."""
-        [counts] = rows.sum(self._count)  # with a graph for the matrix, which the values share
+        [counts] = rows.sum(self._count)  # the values share the autograd graph of the matrix
         with torch.no_grad():
             counts = batch.group.total(counts.detach())
             stored = stored.to(counts.dtype)

@@ -13,13 +13,13 @@ from likewise.losses.base import check_loss, collect_groups, drop_missing
 
 
 class Gathered(nn.Module):
-    """The loss of the concatenated samples of all ranks.
+    """Computes a loss on the concatenated samples of all ranks.
 
-    Each rank passes its local samples.  Value and gradients are those of a single process with the concatenated batch, in
-    the order of ranks; each rank computes the rows of its anchors.  Gradients follow the convention of
+    Each rank passes its local samples.  Value and gradients are those of a single process with the concatenated batch,
+    in the order of ranks; each rank computes the rows of its anchors.  Gradients follow the convention of
     `torch.nn.parallel.DistributedDataParallel`: their *mean* over ranks is the gradient (`likewise.distributed`).  With
-    ``reduction="none"`` a rank gets the values of its local anchors.  Without torch.distributed, or with one process, it
-    is the loss itself.
+    ``reduction="none"`` a rank gets the values of its local anchors. Without torch.distributed, or with one process,
+    the result equals that of the wrapped loss.
 
     Args:
         loss: any loss of this library, wrappers included; kept as ``.loss``.
@@ -47,7 +47,7 @@ class Gathered(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of all ranks' samples; references are local too, and a relation other than labels indexes all ranks."""
+        """Compute the loss on all ranks' samples; references are local, too, and a relation indexes all ranks' rows."""
         options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)
         with join_batch(self.group):
             value: Tensor = self.loss(embeddings, labels, **options)
@@ -59,5 +59,5 @@ class Gathered(nn.Module):
 
 
 def join_batch(group: Any = None) -> AbstractContextManager[object]:
-    """`distributed_batch`, unless one is already open."""
+    """Open a `distributed_batch` unless one is already open."""
     return distributed_batch(group) if current_group() is SINGLE_PROCESS else nullcontext()

@@ -1,4 +1,4 @@
-"""Losses on graded pairs: the similarities of pairs must be in the order of their scores."""
+"""Losses on graded pairs: the similarities of pairs should have the order of their scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from likewise.formula import (
 from likewise.losses.base import finite_number
 
 LARGEST_SCALE = 200.0
-"""The largest scale whose exponentials float64 represents."""
+"""The largest scale whose exponentials float64 can represent."""
 
 
 class _ScoreLoss(nn.Module):
@@ -34,7 +34,7 @@ class _ScoreLoss(nn.Module):
         self.scale = _check_scale(scale)
 
     def similarities(self, left: Tensor, right: Tensor) -> Tensor:
-        """One number per pair from the unit vectors of its sides."""
+        """Return one number per pair, from the unit vectors of its two rows."""
         raise NotImplementedError
 
     def forward(
@@ -46,7 +46,7 @@ class _ScoreLoss(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of pairs.
+        """Compute the loss of the pairs.
 
         Args:
             embeddings: one side of the pairs, ``(n, d)``.
@@ -65,12 +65,12 @@ class _ScoreLoss(nn.Module):
 
 
 class CoSENTLoss(_ScoreLoss):
-    r"""CoSENT: a pair with a higher score is more similar than one with a lower score.
+    r"""CoSENT: ranks pairs with a higher score as more similar than pairs with a lower score.
 
     $$\log\Bigl(1+\sum_{y_k>y_l}e^{\lambda(s_l-s_k)}\Bigr)$$
 
-    over pairs of pairs; pair k is row k of embeddings and row k of references, $s_k$ its cosine and $y_k$ its score.  Equal
-    scores make no term.  Su 2022; computed in $O(n\log n)$.
+    over pairs of pairs; pair k is row k of embeddings and row k of references, $s_k$ its cosine and $y_k$ its score.
+    Pairs with equal scores are not compared.  Su 2022; computed in $O(n\log n)$.
 
     Args:
         scale: the scale λ, at most 200.

@@ -1,4 +1,4 @@
-"""False negatives that a guide model finds are left out of a loss."""
+"""A wrapper that excludes the false negatives found by a guide model from a loss."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from likewise.losses.base import PairLoss, collect_groups, finite_number
 
 
 class GuideMasked(nn.Module):
-    r"""A pair loss without the negatives that a guide model takes for positives (GISTEmbed).
+    r"""A pair loss without the negatives that a guide model considers positives (GISTEmbed).
 
-    A negative k of anchor i is left out if
+    A negative k of anchor i is excluded if
 
     $$g_{ik}>\max_{j\in P_i}g_{ij}-m$$
 
-    with $g$ the cosines of the guide's embeddings: the guide finds it more similar to the anchor than all of the anchor's
-    positives.  Solatorio 2024, where an anchor has one positive.  An anchor without positives keeps its negatives.
+    where $g$ are the cosines of the guide's embeddings: with $m=0$, if the guide considers it more similar to the
+    anchor than every positive.  Solatorio 2024, where an anchor has one positive.  An anchor without positives keeps
+    its negatives.
 
     Args:
         loss: a pair loss; kept as ``.loss``.
-        margin: the margin m; a larger one leaves out more negatives.
+        margin: the margin m; a larger one excludes more negatives.
 
     Examples:
         >>> import torch
@@ -63,7 +64,7 @@ class GuideMasked(nn.Module):
         reference_guide: Tensor | None = None,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch without the false negatives.
+        """Compute the loss of a batch without the false negatives.
 
         Args:
             embeddings: the batch, ``(m, d)``.
@@ -71,7 +72,7 @@ class GuideMasked(nn.Module):
             references: what the batch is compared with, ``(n, d)``; by default itself.
             reference_labels: the references' labels, ``(n,)``.
             guide: the guide's embeddings of the same samples, ``(m, any)``, without gradient.
-            reference_guide: those of the references, ``(n, any)``.
+            reference_guide: the guide's embeddings of the references, ``(n, any)``.
             relation: ``None``, ``"views"`` or ``"paired"``, as for a pair loss.
         """
         guide, reference_guide = _check_guide(embeddings, references, guide, reference_guide)
@@ -92,7 +93,7 @@ class GuideMasked(nn.Module):
     def _masks(
         self, guide: Tensor, labels: Tensor, reference_guide: Tensor | None, reference_labels: Tensor | None
     ) -> Masks:
-        """The positive pairs, and the negative pairs that are kept, of this rank's anchors and all references."""
+        """Return the positive and the remaining negative pairs of this rank's anchors with all references."""
         labels = labels_of("labels", labels, len(guide), guide.device, "embeddings")
         group, offset = current_group(), None
         if reference_guide is None:

@@ -50,7 +50,7 @@ class _Gains(NamedTuple):
 
 
 def _prepare_gains(batch: PairBatch, alpha: float) -> _Gains:
-    """``(l / L)^alpha``, divided by the number of the anchor's positives that agree with it on l levels."""
+    """Return ``(l / L)^alpha``, divided by the number of the anchor's positives that share l levels with it."""
     levels = find_levels(batch.relation)
     if levels is None and batch.relation.is_graded:
         raise TypeError(
@@ -63,7 +63,7 @@ def _prepare_gains(batch: PairBatch, alpha: float) -> _Gains:
 
 
 def _count_positives_by_level(batch: PairBatch) -> Tensor:
-    """How many positives of each anchor agree with it on 0, 1, …, L levels, ``(m, L + 1)``; classes have one level."""
+    """Count the positives that share 0, 1, …, L levels with each anchor, ``(m, L + 1)``; classes have one level."""
     relation, (m, n) = batch.relation.base if isinstance(batch.relation, Mined) else batch.relation, batch.shape
     levels, index = find_levels(relation), torch.arange(max(m, n), device=relation.device)
     counts = []
@@ -86,7 +86,7 @@ def _gain_at(gains: _Gains, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def _hierarchical_ap(loss: Any) -> Term:
-    """The term of `HAPLoss`; a positive's step of itself is one, which counts it in both ranks."""
+    """Return the term of `HAPLoss`; the step of a positive with itself is one, which counts it in both ranks."""
     difference, gain = s - s_p, PerPair("gain", _gain_at, loss.prepare_gains)
     step = upper_bound_step(difference, loss.temperature, loss.rho, loss.delta, loss.offset, loss.start)
     below = is_below(difference)
@@ -100,7 +100,7 @@ def _hierarchical_ap(loss: Any) -> Term:
 
 
 class HAPLoss(PairLoss):
-    r"""Hierarchical average precision: one minus H-AP, in which a mistake costs less the more levels it gets right.
+    r"""Hierarchical average precision: one minus H-AP, in which a mistake costs less if more levels are correct.
 
     $$1-\frac{\sum_p \mathrm{hrank}_p/\mathrm{rank}_p}{\sum_p \mathrm{rel}_p},\quad
     \mathrm{rel}_{ij}=\frac{(l_{ij}/L)^\alpha}{|\{k:l_{ik}=l_{ij}\}|},\quad
@@ -108,9 +108,9 @@ class HAPLoss(PairLoss):
 
     $$\mathrm{rank}_p=1+\sum_{j:\,l_{ij}<l_{ip}}H(d_{pj})+\sum_{j\ne p:\,l_{ij}\ge l_{ip}}[d_{pj}\ge0]$$
 
-    per anchor; sums over p run over the references that agree with it on some level, $l_{ip}>0$ of L levels, sums over j over
-    its ranked set, and $d_{pj}=s_{ij}-s_{ip}$.  H is the step of `likewise.losses.SupAPLoss`; the steps have no gradient.
-    Ramzi et al. 2022 (HAPPIER).
+    per anchor; sums over p run over the references that share a level with it, $l_{ip}>0$ of L levels, sums over j over
+    its ranked set, and $d_{pj}=s_{ij}-s_{ip}$.  H is the step of `likewise.losses.SupAPLoss`; the steps have no
+    gradient. Ramzi et al. 2022 (HAPPIER).
 
     Args:
         temperature: the temperature τ of the sigmoid in H.
@@ -220,16 +220,16 @@ def _weigh(weight: float, term: Term) -> Term:
 
 
 _LOWEST = -1e30
-"""In place of a logit that a log-sum-exp leaves out."""
+"""Replaces a logit that a log-sum-exp excludes."""
 
 
 class CSLLoss(ProxyLoss):
-    r"""CSL: on each level of a hierarchy, a sample is closer to its class than to the classes of other groups, by a margin.
+    r"""CSL: pulls a sample closer to its class than to classes of other groups, by a margin on each level.
 
     $$\sum_l\log\Big(1+\sum_{k:\,h_{kl}\ne y_l}e^{\gamma s_k}\sum_{k:\,h_{k0}=y_0}e^{-\gamma s_k}\,e^{\gamma m_l}\Big)$$
 
     per sample, with the cosines $s_k$ to the proxies of all classes k, and $h_{kl}$ the label of class k on level l.  Sun et al.
-    2021 (Dynamic Metric Learning), as HAPPIER's authors compare with it.
+    2021 (Dynamic Metric Learning), in the form that HAPPIER's authors compare with.
 
     Args:
         hierarchy: the labels of each class on every level, ``(num_classes, L)``; column 0 is the class.
@@ -267,7 +267,7 @@ class CSLLoss(ProxyLoss):
         self.register_buffer("hierarchy", hierarchy)
 
     def check_batch(self, embeddings: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Also check the number of levels; labels ``(n,)`` have those of their classes in the hierarchy."""
+        """Check samples and the number of levels; labels ``(n,)`` are expanded to the levels of their classes."""
         samples, checked = super().check_batch(embeddings, labels)
         if checked.ndim == 2 and checked.shape[1] != len(self.margins):
             raise ValueError(
@@ -277,7 +277,7 @@ class CSLLoss(ProxyLoss):
         return samples, checked
 
     def differ(self, level: int) -> PerPair:
-        """Whether the class of a proxy is in another group than the sample on a level."""
+        """Return a mask of whether a proxy's class and the sample are in different groups on a level."""
         return PerPair(f"differs on level {level}", _Differ(self.hierarchy[:, level], level))
 
     def declare(self) -> dict[Between, Declaration]:
@@ -297,7 +297,7 @@ class CSLLoss(ProxyLoss):
 
 
 class _Differ:
-    """Whether the groups of a sample and of a proxy's class differ on one level, as a function of indices."""
+    """Returns whether the groups of a sample and of a proxy's class differ on one level, as a function of indices."""
 
     def __init__(self, groups: Tensor, level: int) -> None:
         self.groups, self.level = groups, level

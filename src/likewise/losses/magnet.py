@@ -23,23 +23,23 @@ from likewise.formula import (
 from likewise.losses.base import LabelKind, PairLoss
 
 LEAST_VARIANCE = 1e-6
-"""The least variance that distances are divided by: clusters that have collapsed have none."""
+"""The smallest variance that distances are divided by; the variance of collapsed clusters is zero."""
 
 
 class MagnetLoss(PairLoss):
-    r"""Magnet loss: a sample is nearer to the mean of its cluster than to the clusters of other classes.
+    r"""Magnet loss: pulls a sample closer to the mean of its cluster than to the clusters of other classes.
 
     $$\Bigl[\frac{\lVert e_i-\mu_i\rVert^2}{2\sigma^2}+\alpha+\log\sum_{c:\,y(c)\ne y_i}
     e^{-\lVert e_i-\mu_c\rVert^2/2\sigma^2}\Bigr]_+,\qquad
     \sigma^2=\frac1{B-1}\sum_i\lVert e_i-\mu_i\rVert^2$$
 
-    per sample.  $\mu_c$ is the mean of the samples of cluster c in the batch, $\mu_i$ that of the sample's own cluster and
-    $y$ a class; other clusters of the own class do not count.  Rippel et al. 2016, Eq. 4 with the statistics of the batch, and $\sigma^2\ge10^{-6}$.
-    The gradient flows through the means and the variance.  Embeddings are unit vectors, as everywhere in the library;
-    ``SquaredEuclidean(normalize=False)`` is the paper's choice.
+    per sample. $\mu_c$ is the mean of the samples of cluster c in the batch, $\mu_i$ that of the sample's cluster, and
+    $y$ a class; other clusters of the sample's class are ignored.  Rippel et al. 2016, Eq. 4 with the statistics of the
+    batch, and $\sigma^2\ge10^{-6}$. The gradient flows through the means and the variance.  Embeddings are unit
+    vectors, as everywhere in the library; ``SquaredEuclidean(normalize=False)`` is the paper's choice.
 
-    Labels of shape ``(n, 2)`` are a cluster, numbered over all classes, and its class, as `likewise.data.MagnetSampler`
-    gives them; with labels of shape ``(n,)`` a class is one cluster.
+    Labels of shape ``(n, 2)`` contain a cluster, numbered over all classes, and its class, as returned by
+    `likewise.data.MagnetSampler`; with labels of shape ``(n,)`` each class is one cluster.
 
     Args:
         alpha: the gap α between clusters of different classes.
@@ -108,7 +108,7 @@ class MagnetLoss(PairLoss):
             near = logits.gather(1, mine[:, None])[:, 0].clamp_max(0.0)
             others = (sizes > 0) & (owners != classes[chunk.rows, None])
             counted = others.any(dim=1)
-            # a row without other clusters gets a finite one, whose value is not counted
+            # a row without other clusters gets a finite entry, whose value is not counted
             far = logits.masked_fill(~(others | ~counted[:, None]), -torch.inf).logsumexp(dim=1)
             value = torch.where(counted, torch.relu(self.alpha - near + far), 0.0)
             return value, counted.long(), (value != 0).long()

@@ -37,18 +37,18 @@ class CrossBatchMemory(nn.Module):
     """A loss whose references are the batch and a queue of earlier embeddings.  Wang et al. 2020 (XBM).
 
     The batch is compared with itself, with gradients on both sides as without a memory, and with the queue, whose
-    embeddings are constants; an empty queue is the plain loss.  No sample is its own positive, by index.  A loss whose
-    anchors are proxies (`ProxyAnchorLoss`, and `ProxyRepulsionLoss` as the thesis' outlook proposes) treats batch and
-    queue as one large batch.
+    embeddings are constants; with an empty queue the result is the plain loss. Pairs of a sample with itself are
+    excluded by index.  A loss whose anchors are proxies (`ProxyAnchorLoss`, and `ProxyRepulsionLoss` as the thesis'
+    outlook proposes) treats batch and queue as one large batch.
 
     In a distributed batch (`likewise.distributed.distributed_batch`) the queue stores the samples of all ranks, in the
-    order of ranks: every rank has the same queue.  The queue keeps its address in memory from the first batch on, so that
-    a step can be captured as a CUDA graph.
+    order of ranks: every rank has the same queue. The memory address of the queue does not change after the first
+    batch, so a step can be captured as a CUDA graph.
 
     Args:
         loss: a `PairLoss` that takes references, or a `ProxyLoss` whose anchors are proxies; kept as ``.loss``.
         size: the number of embeddings in the queue; the oldest are replaced first.
-        warmup: the number of batches that are stored before the queue is used; features drift fast at first.
+        warmup: the number of batches to store before the queue is used, because features drift fast at first.
         miner: chooses pairs or triplets of the batch's anchors with batch and queue, for a pair loss without a miner.
 
     Attributes:
@@ -109,7 +109,7 @@ class CrossBatchMemory(nn.Module):
         relation: Relation | None = None,
         enqueue: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch against itself and the queue; in training the batch then joins the queue.
+        """Compute the loss of a batch against itself and the queue; in training, then add the batch to the queue.
 
         Args:
             embeddings: the batch, ``(m, d)``.
@@ -117,9 +117,9 @@ class CrossBatchMemory(nn.Module):
             references: must be ``None``, as must ``reference_labels`` and ``relation``.
             reference_labels: see ``references``.
             relation: see ``references``.
-            enqueue: which rows are keys, ``(m,)`` booleans: these join the queue, and the other rows are the anchors, which
-                are compared with these keys and the queue only.  Where it is ``None``, every row is both.  Splitting a batch
-                by a mask reads it, and waits for the device.
+            enqueue: which rows are keys, ``(m,)`` booleans: keys are added to the queue, and the other rows are the
+                anchors, which are compared only with these keys and the queue. By default every row is both. Splitting
+                a batch by a mask synchronizes with the device.
         """
         if references is not None or reference_labels is not None or relation is not None:
             raise ValueError("CrossBatchMemory compares with its queue and takes no references or relation")
@@ -176,7 +176,7 @@ class CrossBatchMemory(nn.Module):
         return (embeddings[anchors], labels[anchors]), (embeddings[keys], labels[keys])
 
     def _compare(self, anchors: Tensor, labels: Tensor, keys: LabeledRows | None = None) -> Tensor:
-        """Compare anchors with the batch, or its keys, and the queue."""
+        """Compute the loss of anchors against the batch, or its keys, and the queue."""
         value: Tensor
         queue = self._queue(anchors.dtype)
         if isinstance(self.loss, ProxyLoss):
@@ -213,7 +213,7 @@ class CrossBatchMemory(nn.Module):
         references, reference_labels, valid = queue.after(
             group.gather(current.to(anchors.dtype), rows), group.gather(current_labels, rows)
         )
-        # no sample is its own positive; keys are other views
+        # exclude pairs of a sample with itself; keys are other views
         own = torch.arange(len(labels), device=labels.device) + rows.offset if keys is None else None
         relation = make_labels(labels, reference_labels, own=own, valid=valid)
         return PairBatch(relation, similarity, anchors=anchors, references=references, group=group)

@@ -38,8 +38,8 @@ class NPairsLoss(PairLoss):
 
     $$\log\Bigl(1+\sum_{j\in P_i}\sum_{k\in N_i}e^{s_{ik}-s_{ij}}\Bigr) + \ell_2\,\lVert x_i\rVert^2$$
 
-    per anchor; the first term over anchors that have both.  Sohn 2016; Eq. 2.22 of the thesis.  The double sum is the
-    product of two sums and is computed as such.
+    per anchor; the first term over anchors that have both. Sohn 2016; Eq. 2.22 of the thesis. The double sum is
+    computed as a product of two sums.
 
     Args:
         l2: weight of the mean squared norm of the embeddings; the thesis uses 0.02.
@@ -65,7 +65,7 @@ class NPairsLoss(PairLoss):
         return main, per_anchor(self.l2 * PerAnchor("‖x‖²", _squared_norm), needs=())
 
     def only_from_embeddings(self) -> str | None:
-        """The norm is not in the similarities."""
+        """Return a reason if ``l2`` is not zero: norms are not contained in similarities."""
         return "its l2 term is a function of the embeddings' norms" if self.l2 > 0.0 else None
 
 
@@ -244,5 +244,5 @@ class InstanceLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
-        """Cross entropy of an anchor's similarities with a positive at a similarity of one."""
+        """Return the cross entropy of an anchor's similarities with a positive of similarity one."""
         return per_anchor(softplus(logsumexp(self.gamma * s, BOTH) - self.gamma), needs=())

@@ -39,8 +39,8 @@ class ContrastiveLoss(PairLoss):
     $$\frac{1}{|\mathcal P|}\sum_{(i,j)\in\mathcal P}[m_+ - s_{ij}]_+
       + \frac{1}{|\mathcal N|}\sum_{(i,k)\in\mathcal N}[s_{ik} - m_-]_+$$
 
-    each mean over the pairs that are not zero (``reduction="nonzero"``).  Hadsell et al. 2006; Eq. 5 of
-    the unified view, Eq. 2.15 of the thesis (both drop the constant $m_+$).  With a distance the margins are distances:
+    each mean over the pairs with a nonzero value (``reduction="nonzero"``). Hadsell et al. 2006; Eq. 5 of the unified
+    view, Eq. 2.15 of the thesis (both drop the constant $m_+$).  With a distance the margins are distances:
     ``ContrastiveLoss(similarity="euclidean")`` is $[d_{ij}]_+$ for positives and $[1-d_{ik}]_+$ for negatives.
 
     Args:
@@ -71,7 +71,7 @@ class ContrastiveLoss(PairLoss):
         super().__post_init__()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse another kind of similarity after construction: the margins are in the units of the first."""
+        """Reject another kind of similarity after construction, because the margins are in the units of the first."""
         before = vars(self).get("similarity") if name == "similarity" else None
         if before is not None and as_similarity(before).is_distance != as_similarity(value).is_distance:
             raise ValueError(
@@ -97,8 +97,8 @@ class SNRContrastiveLoss(PairLoss):
     $$\mathrm{mean}_{\mathcal P}[d - m_+]_+ + \mathrm{mean}_{\mathcal N}[m_- - d]_+
       + \lambda\,\mathrm{mean}_i\Bigl|\sum_k e_{ik}\Bigr|$$
 
-    each mean over the pairs that are not zero.  Yuan et al. 2019; the last term keeps embeddings $e$ (of
-    unit length) at zero mean.
+    each mean over the pairs with a nonzero value. Yuan et al. 2019; the last term keeps the mean of the entries of
+    embeddings $e$ (of unit length) near zero.
 
     Args:
         positive_margin: a distance; positives below it cost nothing.
@@ -169,7 +169,7 @@ class IntraPairVarianceLoss(PairLoss):
     negative_epsilon: float = hyper(default=0.01, help="slack of negatives", at_least=0.0, search=(1e-3, 0.2), log=True)
 
     def declare(self) -> Declaration:
-        """The means are totals over the batch, which take one pass more than contrastive loss."""
+        """Two averages; the means over the batch take one more pass than the contrastive loss."""
         positive_mean, negative_mean = mean_over_batch(s, POSITIVES), mean_over_batch(s, NEGATIVES)
         return (
             per_pair(POSITIVES, square(relu((1.0 - self.positive_epsilon) * positive_mean - s))),
@@ -211,7 +211,7 @@ class BinomialDevianceLoss(PairLoss):
 def _multi_similarity(alpha: float, beta: float, base: float) -> Term:
     positives = logsumexp(-alpha * (s - base), POSITIVES)
     negatives = logsumexp(beta * (s - base), NEGATIVES)
-    # a missing side is log(1 + 0) = 0, so every anchor has a value and counts
+    # a side without pairs is log(1 + 0) = 0, so every anchor has a value and counts
     return per_anchor(softplus(positives) / alpha + softplus(negatives) / beta, needs=())
 
 
@@ -316,7 +316,7 @@ class GeneralizedLiftedStructureLoss(PairLoss):
     $$\Bigl[\log\sum_{j\in P_i}e^{\lambda-s_{ij}}+\log\sum_{k\in N_i}e^{s_{ik}}\Bigr]_+$$
 
     per anchor.  Hermans et al. 2017; Eq. 2.21 of the thesis without $k=i$ (Eq. 9 of the unified view has a wrong sign).
-    On unscaled cosines, whose range is small, training collapses; ``scale`` multiplies every $s$.
+    Training collapses on unscaled cosines, whose range is small; ``scale`` multiplies every $s$.
 
     Args:
         margin: the margin λ.

@@ -25,7 +25,7 @@ from likewise.formula import (
 from likewise.losses.base import PairLoss
 
 ENTRIES_AT_ONCE = 1 << 22
-"""Entries of the differences of pairs that are computed at once while the quadruplet is searched."""
+"""The number of entries of pair differences that are computed at once in the search for the quadruplet."""
 
 
 class PDDMLoss(PairLoss):
@@ -45,7 +45,7 @@ class PDDMLoss(PairLoss):
     optimizer.  Each of the two headers i and j is a unit, so ``reduction="sum"`` is the loss of the paper.
 
     Args:
-        embedding_dim: the dimension of the embeddings, which is that of the hidden layers, too.
+        embedding_dim: the dimension of the embeddings and of the hidden layers.
         alpha: the margin α of the learned similarity.
         beta: the margin β of the distance.
         weight: the weight λ of the distance.
@@ -86,7 +86,7 @@ class PDDMLoss(PairLoss):
         return MatrixLoss(self._compute)
 
     def only_from_embeddings(self) -> str | None:
-        """The learned similarity is a function of two embeddings."""
+        """Return the reason: the learned similarity is a function of two embeddings."""
         return "its learned similarity is a function of two embeddings"
 
     def score_pairs(self, left: Tensor, right: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ class PDDMLoss(PairLoss):
         value = value + self.weight * torch.relu(self.beta + distances[0] - distances[1:])  # (2,): of i and of j
         first = 0 if batch.local_rows is None else batch.local_rows.offset
         index = torch.arange(first, first + len(left), device=left.device)
-        # of pairs of labels j has the negatives of i; of other relations it may have none
+        # with labels, j has the negatives of i; with other relations it may have none
         header = (
             (index[:, None] == torch.cat([i, j])) & (lowest[i] < torch.inf) & has_negative[torch.cat([i, j])]
         )  # (m, 2)

@@ -15,7 +15,7 @@ from likewise.losses.sampling import draw
 
 
 class Queue(NamedTuple):
-    """Samples of earlier batches, the same on every rank, and which of them exist.
+    """Samples of earlier batches, the same on every rank, and a mask of which entries are filled.
 
     Examples:
         >>> import torch
@@ -29,7 +29,7 @@ class Queue(NamedTuple):
     valid: Tensor
 
     def after(self, samples: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """A batch and then the queue: samples, labels, and which of them exist."""
+        """Return a batch followed by the queue: samples, labels, and a mask of which entries are filled."""
         there = torch.ones(len(labels), dtype=torch.bool, device=labels.device)
         return (
             torch.cat([samples, self.samples]),
@@ -116,7 +116,7 @@ class ProxyTable:
         return self.classes.repeat_interleave(self.centers, output_size=len(self.rows))
 
     def positives(self, *, pooled: bool) -> PositiveIndex:
-        """The columns of each sample's class: one where centers are pooled, otherwise one per center."""
+        """Return the columns of each sample's class: one if centers are pooled, otherwise one per center."""
         columns = self.positions[:, None]
         if not pooled and self.centers > 1:
             columns = columns * self.centers + torch.arange(self.centers, device=columns.device)

@@ -46,8 +46,8 @@ class ProxyNCALoss(ProxyLoss):
 
     $$-\log\frac{e^{-\sigma\lVert x-p_y\rVert^2}}{\sum_{c\ne y}e^{-\sigma\lVert x-p_c\rVert^2}}$$
 
-    on unit vectors; the denominator leaves the positive out, so the value can be negative.  Movshovitz-Attias et al. 2017;
-    Eq. 16 of the overview.  Eq. 2.27 of the thesis has inner products, which is σ = ½.
+    on unit vectors; the denominator excludes the positive, so the value can be negative.  Movshovitz-Attias et al.
+    2017; Eq. 16 of the overview.  Eq. 2.27 of the thesis has inner products, which is σ = ½.
 
     Args:
         scale: the scale σ.
@@ -104,7 +104,7 @@ class ProxyNCAPPLoss(ProxyLoss):
 
 
 class P2SGradLoss(ProxyLoss):
-    r"""P2SGrad: cosines with the proxies should be one for the own class and zero for the others.
+    r"""P2SGrad: pulls the cosine to one for the proxy of a sample's class and to zero for the others.
 
     $$\frac1C\sum_c\bigl(\cos(x,w_c)-[c=y]\bigr)^2$$
 
@@ -136,7 +136,7 @@ def _push(alpha: float, margin: float) -> Term:
 
 
 class ProxyAnchorLoss(ProxyLoss):
-    r"""Proxy-Anchor: proxies are the anchors, and the whole batch their positives and negatives.
+    r"""Proxy-Anchor: proxies are the anchors, and the samples of the batch are their positives and negatives.
 
     $$\frac{1}{|P^+|}\sum_{p\in P^+}\log\Bigl(1+\sum_{x\in X_p^+}e^{-\alpha(s(x,p)-\delta)}\Bigr)
       +\frac{1}{|P|}\sum_{p\in P}\log\Bigl(1+\sum_{x\in X_p^-}e^{\alpha(s(x,p)+\delta)}\Bigr)$$

@@ -57,7 +57,7 @@ _PROXIES = frozenset({"proxies"})
 
 
 def cross_entropy(positive: Operand, negative: Operand) -> Term:
-    """One unit per sample: ``−log(e^positive / (e^positive + Σ e^negative))``, which is ``softplus(LSE_N − LSE_P)``.
+    """Return a term with one unit per sample, ``−log(e^positive / (e^positive + Σ e^negative))``.
 
     Examples:
         >>> from likewise.formula import s
@@ -72,8 +72,8 @@ def cross_entropy(positive: Operand, negative: Operand) -> Term:
 class ProxyLoss(nn.Module):
     """A loss on the similarities between a batch and learned proxies, given by its declarations.
 
-    A subclass is its hyper-parameters and one method, `declare`, which returns the terms of each matrix that the loss
-    reads (`Between`).
+    A subclass declares its hyper-parameters and defines one method, `declare`, which returns the terms of each matrix
+    that the loss reads (`Between`).
 
     Args:
         num_classes: the number of classes; labels must be 0 … num_classes − 1.
@@ -82,12 +82,14 @@ class ProxyLoss(nn.Module):
         backend: the engine; ``"auto"`` chooses by size and device.
         sampled: Partial-FC sampling in training: the batch's classes plus randomly drawn ones; a fraction up to 1, or a
             number of classes above 1.  The sampled loss is never above the full one (`likewise.losses.sampling`).  A batch
-            must not have more classes; on a GPU, where values are not read, samples of excess classes are left out.
+            must not have more classes than that; on a GPU, where this is not checked, samples of excess classes are
+            ignored.
         corrected: weight each drawn class by the number of classes it was drawn from, so that a softmax's expected
             denominator is the full one.
         sparse: make the proxies' gradient a sparse tensor of the compared rows, for optimizers that take one (``SGD``,
             ``Adagrad``, ``SparseAdam``); needs ``sampled``.
-        generator: draws the classes; by default the device's generator, which a checkpoint of a training holds.
+        generator: the random number generator that draws the classes; by default the device's, whose state is part of a
+            training checkpoint.
 
     Attributes:
         proxies: the parameter, ``(num_classes · centers, embedding_dim)``; row ``c · centers + k`` is center k of class c.
@@ -122,7 +124,7 @@ class ProxyLoss(nn.Module):
     label_kind: ClassVar[LabelKind] = "classes"
     """What labels are: classes, or levels of a hierarchy whose finest level has the proxies."""
     compares_all: ClassVar[str | None] = None
-    """The reason why the loss needs all classes, if it does."""
+    """The reason why the loss needs all classes; ``None`` if it does not."""
     suggested_lr: ClassVar[float | None] = None
     """The proxies' learning rate in the thesis (table 4), where it states one."""
 
@@ -169,7 +171,7 @@ class ProxyLoss(nn.Module):
         nn.init.xavier_uniform_(proxies)
 
     def declare(self) -> dict[Between, Declaration]:
-        """The terms of each matrix that the loss reads.
+        """Return the terms of each matrix that the loss reads.
 
         The result depends only on the loss's attributes; it is cached until one of them changes, unless it reads
         parameters.
@@ -177,7 +179,7 @@ class ProxyLoss(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} must define declare()")
 
     def declarations(self) -> list[Declaration]:
-        """Everything that the loss declares, one entry for each matrix that it reads."""
+        """Return all declarations of the loss, one for each matrix that it reads."""
         return list(self.declare().values())
 
     @property
@@ -203,7 +205,7 @@ class ProxyLoss(nn.Module):
         return as_similarity(self.similarity), proxies
 
     def local_proxies(self) -> Tensor:
-        """The proxies that this rank accounts for in a term on proxies: its shard, or its rows of all proxies."""
+        """Return the proxies of this rank in a term on proxies: its shard, or its rows of all proxies."""
         if self.shard is not None:
             return self.proxies
         own, centers = current_group().split(self.num_classes).local, self.proxies_per_class
@@ -214,7 +216,7 @@ class ProxyLoss(nn.Module):
         return unit(self.proxies if self.proxies.dtype == torch.float64 else self.proxies.float())
 
     def only_from_embeddings(self) -> str | None:
-        """The similarities do not contain the proxies."""
+        """Return the reason: the similarities of a batch do not contain the proxies."""
         return "it compares embeddings with its proxies"
 
     def from_similarity(
@@ -234,7 +236,7 @@ class ProxyLoss(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch; labels are class indices from 0, and the references are the proxies."""
+        """Compute the loss of a batch; labels are class indices from 0, and the references are the proxies."""
         self.check_references(references, reference_labels, relation)
         # small batches on a GPU replay the same computation
         replayed = replay(self, embeddings, labels)
@@ -266,7 +268,7 @@ class ProxyLoss(nn.Module):
         return samples, labels
 
     def ranks_itself(self) -> bool:
-        """Whether a sample is one of its positives where samples are compared with each other."""
+        """Return whether a sample counts as its own positive where samples are compared with each other."""
         return False
 
     def value(
@@ -277,14 +279,15 @@ class ProxyLoss(nn.Module):
         half: torch.dtype | None = None,
         declarations: Mapping[Between, Declaration] | None = None,
     ) -> Tensor:
-        """The loss of checked samples, and of those in a memory.
+        """Compute the loss of checked samples and of those in a memory.
 
         Args:
-            samples: in float32 at least.
+            samples: the embeddings, in float32 or float64.
             labels: class indices, or levels of a hierarchy.
             queue: samples of earlier batches.
-            half: the dtype in which samples and proxies are multiplied, if that is half precision; the proxies are rounded to it.
-            declarations: what to compute in place of `declare`, for a wrapper that changes it.
+            half: the half-precision dtype in which samples and proxies are multiplied, if any; the proxies are rounded
+                to it.
+            declarations: replaces the result of `declare`; used by wrappers that change it.
         """
         values = []
         declarations = cached_declaration(self, ignored=_PROXIES) if declarations is None else declarations
@@ -337,17 +340,17 @@ class ProxyLoss(nn.Module):
         return samples
 
     def logits(self, embeddings: Tensor) -> Tensor:
-        """The similarity of each sample to each class, without margin, scale and temperature.
+        """Return the similarity of each sample to each class, without margin, scale and temperature.
 
-        It is ``s`` of the loss's formula: the cosine, the inner product plus the bias of a `SoftmaxLoss`, the negative
-        squared distance of the ProxyNCA losses; of several centers the most similar one, as the loss pools them.  The
-        logits of a softmax over classes are ``loss.scale`` times this or this over ``loss.temperature``.
+        This is ``s`` in the loss's formula: the cosine, for `SoftmaxLoss` the inner product plus the bias, for the
+        ProxyNCA losses the negative squared distance; several centers are pooled as in the loss.  The logits of a
+        softmax over classes are ``loss.scale`` times this or this over ``loss.temperature``.
 
         Args:
             embeddings: ``(m, embedding_dim)``.
 
         Returns:
-            Similarities, ``(m, num_classes)``, in float32 at least; higher is closer.
+            Similarities, ``(m, num_classes)``, float32 or float64; higher is closer.
         """
         with full_precision(embeddings):
             return self.logits_of(self.samples(embeddings), slice(0, self.num_classes))
@@ -359,10 +362,10 @@ class ProxyLoss(nn.Module):
         return self.pool(similarities.reshape(len(samples), -1, self.proxies_per_class))
 
     def classify(self, embeddings: Tensor) -> Tensor:
-        """The most similar class of each sample, the first of several: the largest of its `logits`.
+        """Return the class with the largest of a sample's `logits`, the first one in a tie.
 
-        No margin, scale or temperature enters, and the latter two could not change the result.  Similarities are computed
-        in chunks of classes.
+        Margin, scale and temperature are not applied; the latter two would not change the result.  Similarities are
+        computed in chunks of classes.
 
         Args:
             embeddings: ``(m, embedding_dim)``.
@@ -381,15 +384,15 @@ class ProxyLoss(nn.Module):
             return nearest
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """The proxies as a group for an optimizer, with their learning rate.
+        """Return the parameters as an optimizer group with a separate learning rate.
 
         Args:
-            lr: the learning rate; by default the thesis' for this loss, where it states one, else the optimizer's.
+            lr: the learning rate; by default the one that the thesis states for this loss, otherwise the optimizer's.
         """
         return parameter_groups(self, self.suggested_lr if lr is None else lr)
 
     def extra_repr(self) -> str:
-        """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
+        """Return the arguments that differ from their defaults, and all hyper-parameters."""
         return describe(self)
 
 

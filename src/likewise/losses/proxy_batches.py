@@ -44,7 +44,7 @@ def compare_samples_with_proxies(
     """This rank's samples against all proxies, or all samples against its shard.
 
     Returns:
-        The batch; and the logarithm of the number of classes that each column represents, ``None`` where it is one.
+        The batch, and the logarithm of the number of classes that each column represents; ``None`` if it is one.
     """
     group = current_group()
     if loss.shard is not None:
@@ -100,7 +100,7 @@ def compare_proxies_with_samples(
 
 
 def compare_proxies(loss: ProxyLoss, samples: Tensor, queue: Queue | None) -> PairBatch:
-    """Each proxy against all others; the anchors are this rank's proxies."""
+    """Return the batch of each proxy against all others; the anchors are this rank's proxies."""
     _refuse_sampling(loss)
     group, centers = current_group(), loss.proxies_per_class
     if queue is not None:
@@ -111,7 +111,7 @@ def compare_proxies(loss: ProxyLoss, samples: Tensor, queue: Queue | None) -> Pa
     rows = loss.proxies.to(samples.dtype)
     similarity, proxies = loss.between_proxies(samples, rows if loss.shard is None else group.gather(rows, local))
     everything, between = torch.arange(len(proxies), device=proxies.device), Between.PROXIES_PROXIES.value
-    classes = everything // centers  # every proxy is its own positive only, but it has a class
+    classes = everything // centers  # the only positive of a proxy is itself, but it has a class
     if group is SINGLE_PROCESS:
         return PairBatch(Labels(everything), similarity, anchors=proxies, labels=classes, between=between)
     own = everything[local.local]

@@ -41,17 +41,17 @@ class Tally(NamedTuple):
 
 
 def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float, disjoint: bool = True) -> list[TermValues]:
-    r"""The hinges of every positive pair against the negative pairs, all or those that do not contain its class.
+    r"""Sum the hinges of positive pairs against all negative pairs, or against those that do not contain their class.
 
-    A negative pair contains two classes.  The sum is that over all negative pairs, minus those whose first member is in
-    the class, minus those whose second member is.  Bisection locates each negative pair among the sorted thresholds
-    ``s_ap − margin``, $O(B^2\log B)$; the pair is above all thresholds before it.
+    A negative pair contains two classes.  The disjoint sum is the sum over all negative pairs, minus those whose first
+    member is in the class, minus those whose second member is.  Bisection locates each negative pair among the sorted
+    thresholds ``s_ap − margin``, in $O(B^2\log B)$; the pair exceeds all thresholds before its position.
 
     Args:
         batch: the batch, with labels.
         rows: runs functions of matrix rows.
         margin: the margin.
-        disjoint: leave out the negative pairs that contain the class of the positive pair.
+        disjoint: exclude the negative pairs that contain the class of the positive pair.
     """
     if isinstance(batch.relation, Triplets):
         raise TypeError("a loss on quadruplets is defined on all of a batch and takes no triplets and no triplet miner")

@@ -1,4 +1,4 @@
-"""Margin heads with a margin per sample: by its quality, which is its length (AdaFace, MagFace), or at random (ElasticFace)."""
+"""Margin heads with a margin per sample: from the embedding's length (AdaFace, MagFace), or random (ElasticFace)."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class AdaFaceLoss(ProxyLoss):
       \hat z=\Bigl[\frac{h\,(\lVert x\rVert-\mu)}{\nu+0.001}\Bigr]_{-1}^{1}$$
 
     The length of an embedding, clipped to 0.001 … 100 and without gradient, is its quality; μ and ν are running means of the
-    mean and the (unbiased) standard deviation of a batch's lengths.  Kim et al. 2022.  A call in training updates them
-    first; in evaluation mode they stay as they are.  A batch of one sample has no deviation and leaves ν as it was.  Cosines
-    are clipped to ±0.999, angles to 0.001 … π − 0.001.
+    mean and the (unbiased) standard deviation of a batch's lengths.  Kim et al. 2022. In training mode, a call updates
+    them first; in evaluation mode they do not change. A batch of one sample has no deviation and does not change ν.
+    Cosines are clipped to ±0.999, angles to 0.001 … π − 0.001.
 
     Args:
-        margin: the margin m, in radians and as a cosine at once.
-        h: how many standard deviations reach the full margin, inverted.
+        margin: the margin m, both in radians and as a cosine.
+        h: the concentration h; lengths $1/h$ standard deviations from the mean get the full margin.
         scale: the scale σ.
         t_alpha: the weight of a batch in the running statistics.
 
@@ -105,7 +105,7 @@ class AdaFaceLoss(ProxyLoss):
         half: torch.dtype | None = None,
         declarations: Mapping[Between, Declaration] | None = None,
     ) -> Tensor:
-        """The loss of checked samples; in training the statistics are updated first."""
+        """Compute the loss of checked samples; in training mode the statistics are updated first."""
         if self.training:
             self._update(samples)
         return super().value(samples, labels, queue, half, declarations)
@@ -148,7 +148,7 @@ def _length(norms: Tensor) -> Tensor:
 
 
 class MagFaceLoss(ProxyLoss):
-    r"""MagFace: the margin grows with the length of an embedding, and a regularizer rewards length.
+    r"""MagFace: a margin that grows with the length of an embedding, and a regularizer that rewards length.
 
     $$-\log\frac{e^{\sigma\cos(\theta_y+m(a))}}{e^{\sigma\cos(\theta_y+m(a))}+\sum_{c\ne y}e^{\sigma\cos\theta_c}}
       +\lambda_g\Bigl(\frac{a}{u_a^2}+\frac1a\Bigr),\qquad m(a)=l_m+(u_m-l_m)\frac{a-l_a}{u_a-l_a}$$
@@ -211,7 +211,7 @@ def _turn(margin: Formula) -> Formula:
     return cos(margin) * s - sin(margin) * sqrt((1.0 - s) * (1.0 + s))
 
 
-# what the two ElasticFace losses share
+# shared by the two ElasticFace losses
 
 
 def _initialize_proxies(_loss: ProxyLoss, proxies: Tensor) -> None:
@@ -222,7 +222,7 @@ def _initialize_proxies(_loss: ProxyLoss, proxies: Tensor) -> None:
 def _sample_margins(loss: ElasticArcFaceLoss | ElasticCosFaceLoss, n: int) -> Tensor:
     """Draw a margin for each of n samples, in the unit of ``loss.margin``, ``(n,)``."""
     margins = torch.full((n,), loss.margin, dtype=torch.float64, device=loss.proxies.device)
-    # without a deviation nothing is drawn, so that a transform of torch.func needs no randomness
+    # nothing is drawn if the deviation is zero, so that a transform of torch.func needs no randomness
     return margins if loss.std == 0.0 else margins + loss.std * torch.randn_like(margins)
 
 
@@ -236,7 +236,7 @@ def _forward(
     relation: RelationLike | None = None,
     margins: Tensor | None = None,
 ) -> Tensor:
-    """The loss of a batch; labels are class indices from 0.
+    """Compute the loss of a batch; labels are class indices from 0.
 
     Args:
         loss: the loss.
@@ -273,7 +273,7 @@ def _declare(loss: ElasticArcFaceLoss | ElasticCosFaceLoss) -> dict[Between, Dec
 
 
 def _distribute(margins: Tensor, batch: PairBatch, *, in_order: bool) -> Tensor:
-    """One margin for each sample; in order, the smallest for the largest target cosine."""
+    """Return one margin per sample; if ordered, the smallest margin for the largest target cosine."""
     assert batch.anchors is not None
     margins = margins.to(device=batch.anchors.device, dtype=batch.dtype)
     if batch.shards is not SINGLE_PROCESS:  # every rank has all samples, and they use the margins of the first rank
@@ -303,8 +303,8 @@ class ElasticArcFaceLoss(ProxyLoss):
     $$-\log\frac{e^{\sigma\cos(\theta_y+m_i)}}{e^{\sigma\cos(\theta_y+m_i)}+\sum_{c\ne y}e^{\sigma\cos\theta_c}},
       \qquad m_i\sim\mathcal N(m,\mathrm{std})$$
 
-    Boutros et al. 2022.  Unlike `ArcFaceLoss` it has no other form past $\theta_y+m_i=\pi$.  In a distributed batch each rank
-    draws and distributes the margins of its samples.
+    Boutros et al. 2022. Unlike `ArcFaceLoss` it does not change form past $\theta_y+m_i=\pi$.  In a distributed batch
+    each rank draws and distributes the margins of its samples.
 
     Args:
         margin: the mean margin m in degrees.

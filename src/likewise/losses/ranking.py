@@ -39,7 +39,7 @@ def soft_histograms(position: Tensor, positive: Tensor, negative: Tensor, bins: 
     lower = position.detach().floor().clamp(max=float(bins - 1))
     upper_share = position - lower
     weight = (positive | negative).to(position.dtype)
-    # both histograms in one row, negatives first; NaN has no bin, but stays in the weights and reaches the value
+    # both histograms in one row, negatives first; a NaN has no bin, but its weight propagates it to the value
     index = lower.nan_to_num(0.0).long() + nodes * positive
     histogram = position.new_zeros(len(position), 2 * nodes)
     histogram = histogram.scatter_add(1, index, weight * (1.0 - upper_share))
@@ -52,8 +52,8 @@ class FastAPLoss(PairLoss):
 
     $$1-\frac{1}{|P_i|}\sum_l\frac{h^+_l\,H^+_l}{H_l}$$
 
-    per anchor that has a positive; $h$ counts positives (and all) at node $l$ of the squared distance in $[0,4]$, $H$ up
-    to it.  Cakir et al. 2019.
+    per anchor that has a positive; $h^+_l$ and $h_l$ count the positives and all references at node $l$ of the squared
+    distance in $[0,4]$, $H^+_l$ and $H_l$ up to that node.  Cakir et al. 2019.
 
     Args:
         bins: the number of intervals; there is one node more.

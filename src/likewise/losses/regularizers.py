@@ -1,4 +1,4 @@
-"""Regularizers of embeddings, as losses without labels: those that spread them, and those that keep them small or centered."""
+"""Regularizers of embeddings, as losses without labels: they spread the embeddings, or keep them small or centered."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KoLeoLoss(PairLoss):
 
     $$-\log\bigl(\min_{j\ne i}\lVert e_i-e_j\rVert+\varepsilon\bigr)$$
 
-    per anchor, on unit vectors; the batch must have two samples to have a value.  Sablayrolles et al. 2019.  Labels are
+    per anchor, on unit vectors; the batch must have at least two samples.  Sablayrolles et al. 2019.  Labels are
     ignored.
 
     Args:
@@ -67,8 +67,8 @@ class GlobalOrthogonalRegularizationLoss(PairLoss):
 
     $$w_1\,\bigl(\mathrm{mean}_{i\ne j}\,s_{ij}\bigr)^2+w_2\,\bigl[\mathrm{mean}_{i\ne j}\,s_{ij}^2-\tfrac1D\bigr]_+$$
 
-    with D the dimension of the embeddings.  Zhang et al. 2017, on all pairs of the batch; labels are ignored.  The value is that
-    of the batch: each anchor has it as its unit.
+    with D the dimension of the embeddings.  Zhang et al. 2017, on all pairs of the batch; labels are ignored.  The
+    value is one number for the batch, which every anchor's unit has.
 
     Args:
         mean_weight: the weight w₁ of the first moment.
@@ -96,7 +96,7 @@ class GlobalOrthogonalRegularizationLoss(PairLoss):
         return per_anchor(value, needs=())
 
     def only_from_embeddings(self) -> str | None:
-        """The dimension is not in the similarities."""
+        """Return the reason: the similarities do not contain the dimension."""
         return "it needs the dimension of the embeddings"
 
 
@@ -108,7 +108,7 @@ def _inverse_dimension(batch: PairBatch) -> Tensor:
 
 
 class EmbeddingLoss(nn.Module, ABC):
-    """A loss of the embeddings only; other arguments of losses are accepted and ignored, so that it can be combined."""
+    """A loss on embeddings only; the other arguments of losses are ignored, so that losses can be combined."""
 
     @abstractmethod
     def of_samples(self, samples: Tensor) -> Tensor:
@@ -123,7 +123,7 @@ class EmbeddingLoss(nn.Module, ABC):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch; only ``embeddings``, ``(n, d)``, are read."""
+        """Compute the loss of a batch; only ``embeddings``, ``(n, d)``, are used."""
         with full_precision(embeddings):
             return self.of_samples(embeddings_of("embeddings", embeddings))
 
@@ -169,9 +169,9 @@ class AntiCollapseLoss(EmbeddingLoss):
 
     $$-\tfrac12\log\det\Bigl(I+\frac{D}{n\,\varepsilon^2}\,E^\top E\Bigr)$$
 
-    with E the n embeddings of dimension D as rows, of unit length.  Jiang et al. 2024, by the formula as others quote
-    it: the paper's own text was not compared.  Add it to another loss with
-    `WeightedSum`, or call it on the proxies of a loss: ``AntiCollapseLoss()(head.proxies)``.  Labels are ignored.
+    with E the n embeddings of dimension D as rows, of unit length.  Jiang et al. 2024; the formula is taken from citing
+    works and was not compared with the paper.  Add it to another loss with `WeightedSum`, or call it on the proxies of
+    a loss: ``AntiCollapseLoss()(head.proxies)``.  Labels are ignored.
 
     Args:
         epsilon: the precision ε of the code.

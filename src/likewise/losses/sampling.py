@@ -4,9 +4,10 @@ With the classes $S$ of a call, $D=\sum_c e^{z_c}$ and $D_S=\sum_{c\in S}e^{z_c}
 $\log D-\log D_S=-\log(1-P)$, where $P$ is the probability that the full softmax gives to the classes left out.  The
 sampled loss is therefore never above the full one, and its gradient does not change those classes.
 
-With the correction, each drawn class is weighted by the $(C-u)/(k-u)$ classes that it was drawn from, where $u$ of the
-$k$ classes are the batch's: the expected denominator is then the full one.  Because the loss is a logarithm, the
-corrected loss is still too small on average, by about half the variance of $D_S/D$, but not for every draw.
+With the correction, each drawn class has the weight $(C-u)/(k-u)$, the number of classes that it represents, where $u$
+of the $k$ classes are those of the batch; the expected denominator is then the full one. Because the loss is a
+logarithm, the corrected loss is still too small on average, by about half the variance of $D_S/D$, but not for every
+draw.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def draw(
 
 
 def reweigh_declaration(declaration: Declaration, log_weights: Tensor) -> Declaration:
-    """Reweigh the terms of a declaration.
+    """Apply `reweigh` to all terms of a declaration.
 
     Examples:
         >>> import torch

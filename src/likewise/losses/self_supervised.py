@@ -1,4 +1,4 @@
-"""Losses of two views without negatives: VICReg."""
+"""Losses on two views without negatives: VICReg."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class VICRegLoss(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of two views.
+        """Compute the loss of two views.
 
         Args:
             embeddings: the first view, ``(n, d)``.

@@ -57,10 +57,10 @@ class SubCenterArcFaceLoss(ProxyLoss):
         return {Between.SAMPLES_CLASSES: cross_entropy(arc_logit(self.margin, self.scale), self.scale * s)}
 
     def dominant_centers(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The center of each class that is the most similar one for most of its samples, the first of several.
+        """Return, for each class, the center that is most similar for most of its samples; the first one in a tie.
 
         Args:
-            embeddings: samples, of the whole training set usually, ``(m, embedding_dim)``.
+            embeddings: the samples, usually the whole training set, ``(m, embedding_dim)``.
             labels: their classes, ``(m,)``.
 
         Returns:
@@ -74,7 +74,7 @@ class SubCenterArcFaceLoss(ProxyLoss):
         return torch.where(votes.any(dim=1), chosen, -1)
 
     def find_outliers(self, embeddings: Tensor, labels: Tensor, threshold: float = 75.0) -> Tensor:
-        """The samples far from the dominant center of their class, which probably have a wrong label.  Deng et al. 2020.
+        """Return samples far from the dominant center of their class, probably mislabeled.  Deng et al. 2020.
 
         Args:
             embeddings: samples, of the whole training set usually, ``(m, embedding_dim)``.
@@ -119,7 +119,7 @@ class SoftTripleLoss(ProxyLoss):
       +\frac{\tau\sum_c\sum_{k<l}\sqrt{2+10^{-5}-2\,w_{ck}\cdot w_{cl}}}{C\,K(K-1)}$$
 
     on unit vectors.  Qian et al. 2019.  ``gamma`` is the temperature of the softmax over centers; the thesis'
-    tables give its inverse, and its Eq. 2.30 leaves the centers out.
+    tables give its inverse, and its Eq. 2.30 omits the centers.
 
     Args:
         centers: the number of centers of each class.
@@ -153,7 +153,7 @@ class SoftTripleLoss(ProxyLoss):
     def declare(self) -> dict[Between, Declaration]:
         """A margin softmax over classes, and the regularizer on centers."""
         main = cross_entropy(self.la * (s - self.margin), self.la * s)
-        if self.tau == 0.0:  # without the term the gradient is absent instead of zeros for every center
+        if self.tau == 0.0:  # without the term, centers have no gradient instead of a gradient of zeros
             return {Between.SAMPLES_CLASSES: main}
         return {Between.SAMPLES_CLASSES: (main, Regularizer(lambda: self.tau * self.merging()))}
 

@@ -18,8 +18,8 @@ from likewise.losses.proxy_base import ProxyLoss
 class ShardedProxies(nn.Module):
     """A proxy loss whose proxies are sharded over ranks.
 
-    Each rank passes its local samples.  They are gathered; each rank folds all of them against its shard; and the states
-    of the folds, a few numbers per sample, are merged in one collective per pass.  Neither proxies nor logits are
+    Each rank passes its local samples, which are gathered.  Each rank folds all samples against its shard, and the fold
+    states, a few numbers per sample, are merged in one collective per pass.  Neither proxies nor logits are
     communicated.  Value and gradients are those of a single process with all samples and all proxies.
 
     The gradient of the embeddings follows the convention of `torch.nn.parallel.DistributedDataParallel` (`Gathered`): its
@@ -69,7 +69,7 @@ class ShardedProxies(nn.Module):
         self._ddp_params_and_buffers_to_ignore = ["loss.proxies"]
 
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> Tensor:
-        """The loss of all ranks' samples against all proxies; labels are class indices among all classes."""
+        """Compute the loss of all ranks' samples against all proxies; labels are class indices among all classes."""
         with join_batch(self.group), full_precision(embeddings):
             if current_group().size != len(self._shard.sizes):
                 raise RuntimeError(
@@ -85,7 +85,7 @@ class ShardedProxies(nn.Module):
         return self.loss.shard
 
     def all_proxies(self) -> Tensor:
-        """The proxies of all classes, on every rank, without gradient: for a checkpoint or another number of ranks."""
+        """Return all proxies on every rank, without gradient: for a checkpoint or another number of ranks."""
         with torch.no_grad(), join_batch(self.group):
             centers = self.loss.proxies_per_class
             rows = RowPartition(tuple(size * centers for size in self._shard.sizes), self._shard.rank)

@@ -1,7 +1,7 @@
 """Losses on the soft rank of a positive: the number of references above it, through a soft step of similarity differences.
 
 The *ranked set* of an anchor is every reference except the anchor itself.  With ``include_self=True``, as in the authors'
-codes, the anchor is in the ranked set and is one of its own positives, unless references are given.
+codes, the anchor is in the ranked set and counts as one of its positives, unless references are given.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from likewise.formula import (
 from likewise.losses.base import LabelKind, PairLoss, finite_number
 
 _NOWHERE = -1e4
-"""In place of an anchor's similarity to itself where it is not among the references; the step of it is zero."""
+"""Replaces an anchor's similarity to itself if it is not among the references; its step is zero."""
 
 
 def is_below(difference: Formula) -> Formula:
-    """Where a difference of similarities is negative; one within the rounding of similarities counts as zero."""
+    """Return where a difference of similarities is negative; a difference within rounding counts as zero."""
     return apply("nonzero", difference) & (difference < 0.0)
 
 
@@ -108,7 +108,7 @@ class SmoothAPLoss(PairLoss):
         return self.include_self
 
     def declare(self) -> Declaration:
-        """The fraction of negatives among the references down to each positive."""
+        """The fraction of negatives among the references ranked up to each positive."""
         step = sigmoid((s - s_p) / self.temperature)
         positives = 0.5 + add_up(step, POSITIVES)  # a positive's step of itself is one half
         negatives = add_up(step, NEGATIVES)
@@ -221,7 +221,7 @@ class ROADMAPLoss(PairLoss):
         return self.include_self
 
     def declare(self) -> Declaration:
-        """SupAP's term, and two over the pairs that violate a margin; the cosine of an anchor with itself violates none."""
+        """SupAP's term, and two over the pairs that violate a margin; an anchor's cosine with itself violates none."""
         pull, push = relu(self.positive_margin - s), relu(s - self.negative_margin)
         return _sup_ap(self), *(
             per_pair(side, self.calibration_weight * value, among=apply("nonzero", value))

@@ -105,7 +105,7 @@ class NormalizedSoftmaxLoss(ProxyLoss):
         nn.init.uniform_(proxies, -1.0 / math.sqrt(self.embedding_dim), 1.0 / math.sqrt(self.embedding_dim))
 
     def declare(self) -> dict[Between, Declaration]:
-        """Logits are cosines over the temperature, times the embedding's length where it is kept."""
+        """Logits are cosines over the temperature, times the embedding's length unless embeddings are normalized."""
         logit: Formula = s if self.normalize_embeddings else PerAnchor("‖x‖", embedding_norm) * s
         logit = logit / self.temperature
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}

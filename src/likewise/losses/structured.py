@@ -64,7 +64,7 @@ class AngularLoss(PairLoss):
         return MatrixLoss(self._compute, evaluates_formulas=True)
 
     def only_from_embeddings(self) -> str | None:
-        """Positives are compared with negatives, and both are references."""
+        """Return the reason: positives are compared with negatives, and both are references."""
         return "it compares references with references"
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
@@ -82,7 +82,7 @@ class AngularLoss(PairLoss):
         ends, mutual = anchors[None], relation.reference_labels is None or batch.local_rows is not None
         if mutual:  # a pair and its reverse have the same negatives, so one of them is enough
             own = anchors if batch.local_rows is None else anchors + batch.local_rows.offset
-            # alternate between the two members, so that the ranks that hold them share the work
+            # alternate between the two members, which balances the work between the ranks that hold them
             once = (own < positives) == ((own + positives) % 2 == 0)
             anchors, positives = anchors[once], positives[once]
             ends = torch.stack([own[once], positives])
@@ -165,7 +165,7 @@ class LiftedStructureLoss(PairLoss):
         return MatrixLoss(self._compute)
 
     def only_from_embeddings(self) -> str | None:
-        """Both members of a pair must be anchors."""
+        """Return the reason: both members of a pair must be anchors."""
         return "it is defined on unordered pairs of one set and needs the negatives of both members"
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:

@@ -21,9 +21,10 @@ class ProxySynthesis(nn.Module):
     $$\tilde e_i=\lambda e_i+(1-\lambda)e_{i-1},\qquad\tilde p_i=\lambda p_{y_i}+(1-\lambda)p_{y_{i-1}},\qquad
       \lambda\sim\mathrm{Beta}(\alpha,\alpha)$$
 
-    with unit vectors e and p; the row before the first is the last.  The first $\lfloor\mu n\rfloor$ synthetic samples, each of a
-    new class, and their synthetic proxies are appended to the batch and to the proxies, all renormalized.  Gu et al. 2021.
-    Neighboring rows should differ in class.  In a distributed batch the rows are those of all ranks, in their order.
+    with unit vectors e and p; the last row precedes the first.  The first $\lfloor\mu n\rfloor$ synthetic samples, each
+    of a new class, and their synthetic proxies are appended to the batch and to the proxies, all renormalized.  Gu et
+    al. 2021. Neighboring rows should differ in class.  In a distributed batch the rows are those of all ranks, in their
+    order.
 
     Args:
         loss: a loss with one proxy for each class; kept as ``.loss``.
@@ -76,7 +77,7 @@ class ProxySynthesis(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch and its synthetic classes; labels are class indices from 0."""
+        """Compute the loss of a batch and its synthetic classes; labels are class indices from 0."""
         self.loss.check_references(references, reference_labels, relation)
         with full_precision(embeddings):
             samples, labels = self.loss.check_batch(embeddings, labels)
@@ -96,7 +97,7 @@ class ProxySynthesis(nn.Module):
                 return loss.value(torch.cat([samples, synthetic]), torch.cat([labels, names]))
 
     def _ratio(self, like: Tensor) -> Tensor:
-        """The ratio, which is that of the first rank on all ranks."""
+        """Return the ratio drawn on the first rank, on all ranks."""
         ratio = torch.as_tensor(self.sample_ratio(), dtype=like.dtype, device=like.device).reshape(1)
         group = current_group()
         return group.gather(ratio, group.rows(ratio))[0]

@@ -40,9 +40,9 @@ class SigmoidLoss(PairLoss):
 
     $$\frac1n\sum_i\sum_j\log\bigl(1+e^{-z_{ij}(t\,s_{ij}+b)}\bigr),\qquad z_{ij}=\pm1$$
 
-    $z$ is $+1$ for positive and $-1$ for negative pairs, $n$ the number of anchors, all of which count.  Zhai et al. 2023.
-    For pairs of texts and images, row k of ``references`` is the positive of row k: ``relation="paired"``, or labels
-    ``arange(n)`` on both sides.
+    $z$ is $+1$ for positive and $-1$ for negative pairs, $n$ is the number of anchors, all of which count.  Zhai et al.
+    2023. For pairs of texts and images, row k of ``references`` is the positive of row k: ``relation="paired"``, or
+    labels ``arange(n)`` on both sides.
 
     Args:
         scale: the scale t, or its initial value; its logarithm is the parameter ``log_scale``.
@@ -68,13 +68,13 @@ class SigmoidLoss(PairLoss):
 
 
 class ThresholdConsistentMarginLoss(PairLoss):
-    r"""Threshold-consistent margin: pulls positives above one threshold and negatives below another, in all classes alike.
+    r"""Threshold-consistent margin: pulls positives above one threshold, pushes negatives below another.
 
     $$w_+\,\mathrm{mean}_{s_p\le m_+}(m_+-s_p)+w_-\,\mathrm{mean}_{s_n\ge m_-}(s_n-m_-)$$
 
-    over the ordered positive pairs at or below $m_+$ and the negative pairs at or above $m_-$; the mean over no pair is
-    zero.  Zhang et al. 2024, who add it to another loss (`WeightedSum`).  With a distance the margins are distances.
-    `likewise.metrics.opis` measures what it improves.
+    over the ordered positive pairs at or below $m_+$ and the negative pairs at or above $m_-$; a mean over zero pairs
+    is zero.  Zhang et al. 2024, who add it to another loss (`WeightedSum`).  With a distance the margins are distances.
+    `likewise.metrics.opis` measures the consistency that it improves.
 
     Args:
         positive_margin: the margin m₊.
@@ -165,6 +165,6 @@ def _number_of_references(batch: PairBatch) -> Tensor:
     m, n = batch.shape
     relation = batch.relation.base if isinstance(batch.relation, Mined) else batch.relation
     numbers = torch.full((m,), float(n), dtype=batch.dtype, device=relation.device)
-    if isinstance(relation, Labels) and relation.valid is not None:  # a memory that is not full
+    if isinstance(relation, Labels) and relation.valid is not None:  # the memory is not full yet
         numbers = torch.zeros_like(numbers) + relation.valid.sum()
     return numbers

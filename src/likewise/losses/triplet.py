@@ -34,8 +34,8 @@ class TripletLoss(PairLoss):
 
     $$[s_{an}-s_{ap}+\lambda]_+\qquad\text{or, soft,}\qquad\log\bigl(1+e^{s_{an}-s_{ap}+\lambda}\bigr)$$
 
-    mean over the triplets that are not zero (``reduction="nonzero"``).  Schroff et al. 2015, Hoffer & Ailon 2015; Eq. 7
-    of the unified view, Eq. 2.17 of the thesis; soft: Hermans et al. 2017.
+    mean over the triplets with a nonzero value (``reduction="nonzero"``).  Schroff et al. 2015, Hoffer & Ailon 2015;
+    Eq. 7 of the unified view, Eq. 2.17 of the thesis; soft: Hermans et al. 2017.
 
     All triplets are summed exactly without being enumerated.  If anchors have few positives, each positive is a threshold
     for the anchor's negatives; otherwise sorting each row gives the number of active triplets of every pair, and the loss
@@ -137,9 +137,9 @@ class QuadrupletLoss(PairLoss):
 
     $$\mathrm{mean}\,[s_{an}-s_{ap}+\lambda_1]_+ + \mathrm{mean}\,[s_{nk}-s_{ap}+\lambda_2]_+$$
 
-    over all triplets, and over all $(a,p,n,k)$ whose classes of $a$, $n$ and $k$ are all different; each mean over the
-    terms that are not zero.  Chen et al. 2017, in similarity form.  All quadruplets are summed exactly: each negative pair
-    is located among the sorted positive pairs, $O(B^2\log B)$ instead of $O(B^4)$.
+    over all triplets, and over all $(a,p,n,k)$ where $a$, $n$ and $k$ have three different classes; each mean over the
+    nonzero terms.  Chen et al. 2017, in similarity form.  All quadruplets are summed exactly: each negative pair is
+    located among the sorted positive pairs, $O(B^2\log B)$ instead of $O(B^4)$.
 
     Args:
         margin1: the margin of the triplets.
@@ -171,13 +171,13 @@ class QuadrupletLoss(PairLoss):
 
 
 class QuadrupletWiseLoss(PairLoss):
-    r"""Quadruplet-wise constraints: every positive pair is more similar than every negative pair, whosever they are.
+    r"""Quadruplet-wise constraints: every positive pair should be more similar than every negative pair of the batch.
 
     $$\mathrm{mean}\,[s_{kl}-s_{ij}+\delta]_+$$
 
-    over all positive pairs $(i,j)$ and all negative pairs $(k,l)$ of the batch, mean over the terms that are not zero.  Law et
-    al. 2013 compare any two pairs whose order is known; here labels give the order.  All quadruplets are summed exactly, as in
-    `QuadrupletLoss`, $O(B^2\log B)$.
+    over all positive pairs $(i,j)$ and all negative pairs $(k,l)$ of the batch, mean over the nonzero terms.  Law et
+    al. 2013 compare any two pairs whose order is known; here labels give the order.  All quadruplets are summed
+    exactly, as in `QuadrupletLoss`, $O(B^2\log B)$.
 
     Args:
         margin: the margin δ.

@@ -33,7 +33,7 @@ from likewise.formula import (
 from likewise.losses.base import PairLoss
 
 WeightFunction: TypeAlias = Callable[[Tensor, Mapping[str, Tensor], Tensor], Tensor]
-"""From similarities ``(rows, n)``, statistics of the rows, ``(rows, 1)`` each, and which pairs are positive, to weights."""
+"""Maps similarities ``(rows, n)``, statistics of the rows, ``(rows, 1)`` each, and a mask of positives to weights."""
 
 STATISTICS: Mapping[str, Formula] = {
     "hardest_positive": smallest(s, POSITIVES),
@@ -56,21 +56,21 @@ class WeightedPairLoss(PairLoss):
 
     $$\sum_{k\in N_i}w_{ik}\,s_{ik}-\sum_{j\in P_i}w_{ij}\,s_{ij}$$
 
-    per anchor (Eq. 2 of the unified view), with weights $w$ without gradient: the strength with which positive pairs are
-    pulled together and negative ones pushed apart.  Training uses the gradient; the value has little meaning and may be
-    negative.
+    per anchor (Eq. 2 of the unified view), with weights $w$ without gradient: the strength that pulls positive pairs
+    together and pushes negative pairs apart. Only the gradient matters for training; the value has little meaning and
+    may be negative.
 
-    The function is called for every batch; for a large batch, once for each chunk of complete rows, with the statistics of
-    these rows.  Weights of pairs that are neither positive nor negative, or that a miner left out, are not used.
+    The function is called once per batch, or once per chunk of complete rows of a large batch, with the statistics of
+    these rows. Weights of pairs that are neither positive nor negative, or that a miner excludes, are not used.
 
     Args:
         weight_fn: ``weight_fn(similarities, rows, is_positive)`` returns weights, in any shape that broadcasts to that of
             ``similarities``, ``(rows, n)``; ``rows`` maps the name of a statistic to one number per row, ``(rows, 1)``;
             ``is_positive`` is a boolean matrix, false for negative pairs.  The weights of a row must not depend on other rows.
-        statistics: by name, formulas with one number per anchor: folds over its positives, negatives or both, after
-            mining.  By default ``hardest_positive`` and ``hardest_negative`` (the least similar
-            positive, the most similar negative; infinite where there is none), ``mean_positive``, ``mean_negative``,
-            and the numbers ``positives`` and ``negatives``.
+        statistics: a mapping from names to formulas with one number per anchor: folds over its positives, negatives or
+            both, after mining.  By default ``hardest_positive`` and ``hardest_negative`` (the least similar positive,
+            the most similar negative; infinite where there is none), ``mean_positive``, ``mean_negative``, and the
+            numbers ``positives`` and ``negatives``.
         needs: the sides that an anchor must have to count; an anchor without one contributes nothing.  By default every
             anchor counts.
 

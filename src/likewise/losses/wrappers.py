@@ -30,7 +30,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
-    """Add a number to a loss; in equal shares if the loss has one value per anchor."""
+    """Add a number to a loss; if the loss has one value per anchor, the number is divided equally among them."""
     return value + (equal_share(scalar, value, current_group()) if value.ndim else scalar)
 
 
@@ -98,7 +98,7 @@ class LanguageGuidance(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch with its language term; only the wrapped loss uses references and the relation."""
+        """Compute the loss with the language term; only the wrapped loss uses references and the relation."""
         if labels is None:
             raise TypeError(
                 "labels must be given, because the language term indexes class_embeddings by label, but they are None"
@@ -142,11 +142,11 @@ class LanguageGuidance(nn.Module):
 
 
 class Matryoshka(nn.Module):
-    """The same loss on nested prefixes of the embedding, so that a prefix is an embedding too.  Kusupati et al. 2022.
+    """The same loss on nested prefixes of the embedding, each usable as an embedding.  Kusupati et al. 2022.
 
     Args:
         loss: a loss of embeddings and labels without parameters of a fixed dimension; kept as ``.loss``.
-        dims: the lengths of the prefixes; include the full dimension if it is to count.
+        dims: the lengths of the prefixes; include the full dimension to train it as well.
         weights: a weight for each prefix; equal by default.
 
     Examples:
@@ -182,7 +182,7 @@ class Matryoshka(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The weighted mean over prefixes, of references too."""
+        """Compute the weighted mean of the loss over prefixes of embeddings and references."""
         widest = max(self.dims)
         embeddings_of("embeddings", embeddings)
         if widest > embeddings.shape[1]:
@@ -237,7 +237,7 @@ class WeightedSum(nn.Module):
         *,
         relation: RelationLike | None = None,
     ) -> Tensor:
-        """The weighted sum; if other losses have one value per anchor, a scalar is shared equally among the anchors."""
+        """Compute the weighted sum; a scalar is divided among the anchors if other losses have a value per anchor."""
         options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)
         values = [w * loss(embeddings, labels, **options) for loss, w in zip(self.losses, self.weights, strict=True)]
         lengths = {len(value) for value in values if value.ndim}
@@ -263,9 +263,9 @@ class WeightedSum(nn.Module):
 
 
 class Fusion(WeightedSum):
-    """The weighted sum of two losses on the same batch, in a form that a configuration can write; more by nesting.
+    """The weighted sum of two losses on the same batch, in a form that a configuration can express.
 
-    `WeightedSum` takes any number of losses, in Python.
+    Nest it for more than two losses; in Python, `WeightedSum` takes any number of them.
 
     Args:
         loss: one loss of embeddings and labels.

@@ -63,12 +63,12 @@ def check_labels(name: str, value: object, rows: int | None, device: torch.devic
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Checked queries and references, in their own dtype and without a copy.
+    """Checked queries and references, in their original dtype and without a copy.
 
     Args:
         queries: ``(m, d)``.
         references: ``(n, d)``; the queries themselves if ``same_set``.
-        same_set: whether no references were given, so that queries are compared among themselves.
+        same_set: whether references were not passed, so that queries are compared with each other.
         similarity: how they are compared.
     """
 
@@ -85,7 +85,7 @@ class Embeddings:
 
 
 def check_embeddings(embeddings: object, references: object, similarity: Similarity) -> Embeddings:
-    """Check embeddings and references, including their values on every device: an evaluation can wait for the device.
+    """Check embeddings and references, including their values on every device: an evaluation may synchronize.
 
     Examples:
         >>> import torch

@@ -29,7 +29,7 @@ def clustering(
     iterations: int = 100,
     memory: int = MEMORY,
 ) -> dict[str, float]:
-    """NMI, AMI and pairwise F1 of k-means clusters, with as many clusters as there are classes.
+    """Compute NMI, AMI and pairwise F1 of k-means clusters, with one cluster per class.
 
     The embeddings are scaled to unit length first, as is usual in the field; ``normalize=False`` clusters them
     unchanged.  k-means runs once, from k-means++ seeds, on the device of the embeddings, and gives the same clusters
@@ -63,7 +63,7 @@ def clustering(
 
 
 def clustering_scores(labels: Array, clusters: Array) -> dict[str, float]:
-    r"""NMI, AMI and pairwise F1 of two partitions of the same samples.
+    r"""Compute NMI, AMI and pairwise F1 of two partitions of the same samples.
 
     With the mutual information $I$ of class and cluster, their entropies $H$, and $E[I]$ the expectation of $I$ over
     random partitions with the same sizes (Vinh et al. 2010):
@@ -80,6 +80,9 @@ def clustering_scores(labels: Array, clusters: Array) -> dict[str, float]:
     Args:
         labels: the class of each sample, integers ``(n,)``: any dtype, any ids.
         clusters: the cluster of each sample, integers ``(n,)``: any dtype, any ids.
+
+    Returns:
+        ``"NMI"``, ``"AMI"`` and ``"F1"`` as fractions.
 
     Examples:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Threshold consistency: whether one threshold on the similarity suits all classes alike."""
+"""Threshold consistency: whether one threshold on the similarity suits all classes equally."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def opis(
     similarity: SimilarityLike = "cosine",
     memory: int = MEMORY,
 ) -> dict[str, Any]:
-    r"""Operating-point inconsistency score: how much the classes differ in what a threshold does to them.
+    r"""Operating-point inconsistency score (OPIS): how much the effect of a threshold differs between classes.
 
     At a threshold t, a pair is accepted if its similarity is at least t.  Of the pairs whose first sample is in class c,
     $\psi_c(t)$ is the fraction of positive pairs that are accepted (sensitivity) and $\varphi_c(t)$ the fraction of negative pairs
@@ -48,8 +48,8 @@ def opis(
     Args:
         embeddings: ``(n, d)``.
         labels: their labels.
-        far: the calibration range as false-accept rates over all pairs, the lower one first; its thresholds are those of
-            `verification`.
+        far: the calibration range as false-accept rates over all pairs, the lower one first; thresholds are computed as
+            in `verification`.
         thresholds: the calibration range as similarities, in place of ``far``.
         steps: the number of thresholds, both ends included.
         beta: the weight β of sensitivity.

@@ -56,6 +56,9 @@ def average_scores(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
     Args:
         results: one dict of numbers per model, from `retrieval`, `clustering` or `verification`, with the same names.
 
+    Returns:
+        The mean of each score over models, by name, and the counts.
+
     Examples:
         >>> average_scores([{"R@1": 0.5, "queries": 8}, {"R@1": 0.75, "queries": 8}])
         {'R@1': 0.625, 'queries': 8}

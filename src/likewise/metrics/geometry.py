@@ -28,7 +28,7 @@ CHUNK_ENTRIES = 2**19
 """Entries of embeddings that are summed in float64 at once."""
 
 MIN_SINGULAR_VALUE = 2.0**-23
-"""Singular values below this fraction of the largest one are rounding; they are replaced by this fraction."""
+"""Singular values below this fraction of the largest one are rounding errors and are replaced by this fraction."""
 
 
 class CollapseWarning(UserWarning):
@@ -45,7 +45,7 @@ class CollapseWarning(UserWarning):
 
 
 def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int = MEMORY) -> dict[str, Any]:
-    r"""Geometry of unit-normalized embeddings x: similarities within and between classes, spectrum, collapse.
+    r"""Describe the geometry of unit-normalized embeddings x: similarities of classes, spectrum, collapse.
 
     A pair is an unordered pair of different samples and is counted once.
 
@@ -73,6 +73,9 @@ def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int =
         labels: integers ``(n,)``: any dtype, any ids.
         bins: the number of bins of the histograms.
         memory: bytes that the pass over all pairs may take, in addition to one copy of the embeddings.
+
+    Returns:
+        The values above, by name.
 
     Examples:
         >>> import torch
@@ -239,7 +242,7 @@ def _compute_spectra(points: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
 
 def _describe_spectrum(singular: Tensor) -> dict[str, Any]:
     largest = float(singular[0])
-    # rows of zeros use no direction; they are described as if they used one
+    # all rows are zero and span no direction; they are treated as if they spanned one
     relative = singular / largest if largest else torch.eye(1, len(singular), dtype=torch.float64)[0]
     shares = relative / relative.sum()
     floored = relative.clamp_min(MIN_SINGULAR_VALUE)

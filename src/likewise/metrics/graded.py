@@ -54,13 +54,15 @@ def graded_retrieval(
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, or the levels of a hierarchy, ``(m, L)``, column 0 the finest.
-        references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
+        references: the searched embeddings, ``(n, d)``; a query is compared with all of them.  By default, each query
+            is compared with all other queries.
         reference_labels: their labels, ``(n,)`` or ``(n, L)``.
         relation: the relevance of each pair in place of labels (`likewise.formula.Levels`, ``MultiLabel``, ``Grades``, …).
         ks: the numbers k of ``NDCG@k``.
         alpha: the exponent α of H-AP.
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, … or an object.
-        memory: bytes that the computation may take in addition to its inputs and its result, for one query at least.
+        memory: bytes that the computation may take in addition to its inputs and its result; at least enough for one
+            query.
 
     Returns:
         Means over the queries that have a relevant reference, by name, and the counts ``"queries"`` and
@@ -116,7 +118,7 @@ def _score(compared: Embeddings, relation: Relation, rows: slice, ks: Sequence[i
     relevance = relation.relevance(index[rows, None], index[None, : S.shape[1]], torch.float64)
     positive, negative = relation.masks(rows)
     meets = positive | negative
-    # the less relevant of a tie come first, and pairs that do not meet last
+    # in a tie the less relevant come first; excluded pairs come last
     order = relevance.argsort(dim=1, stable=True)
     by_similarity = S.masked_fill(~meets, -torch.inf).gather(1, order).argsort(dim=1, descending=True, stable=True)
     order = order.gather(1, by_similarity)
@@ -134,7 +136,7 @@ def _score(compared: Embeddings, relation: Relation, rows: slice, ks: Sequence[i
 
 
 def _last_of_ties(values: Tensor, there: Tensor) -> Tensor:
-    """For each position of descending rows, the last position with the same value; pairs that do not meet tie among themselves."""
+    """Return the last position with the same value for each position of descending rows; excluded pairs tie."""
     n = values.shape[1]
     position = torch.arange(n, device=values.device).expand_as(values)
     differs = torch.ones_like(there)

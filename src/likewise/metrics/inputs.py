@@ -1,4 +1,4 @@
-"""Inputs of metrics, collected in one value: embeddings, relation, the pairs that never meet, similarity, memory."""
+"""The inputs of metrics in one object: embeddings, relation, excluded pairs, similarity, memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """Which sample each query and each reference is: a query never meets a reference that has its id.
+    """The sample id of each query and each reference: a query is not compared with a reference that has its id.
 
     Args:
         queries: ``(m,)``.
@@ -64,7 +64,7 @@ class Ids:
     references: Tensor
 
     def differ(self, rows: slice, columns: slice) -> Tensor:
-        """Whether a query and a reference are different samples, for a rectangle of pairs."""
+        """Return whether a query and a reference are different samples, for a rectangle of pairs."""
         return self.queries[rows, None] != self.references[None, columns]
 
 
@@ -75,8 +75,8 @@ class MetricInputs:
     Args:
         embeddings: queries and references.
         relation: which pairs are positive and negative, with known size.
-        ids: which pairs never meet; ``None`` if all do.
-        only_self: whether references were not given and a query avoids itself and nothing else.
+        ids: the ids that define which pairs are excluded; ``None`` to compare all pairs.
+        only_self: whether references were not passed, and only the pair of a query with itself is excluded.
         similarity: how embeddings are compared.
         memory: bytes that the metric may take.
     """
@@ -100,7 +100,7 @@ class MetricInputs:
         return Groups.number(relation.labels, relation.reference_labels)
 
     def masks(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
-        """The positive and the negative pairs of a rectangle, without the pairs that never meet."""
+        """Return the positive and the negative pairs of a rectangle, without excluded pairs."""
         positive, negative = self.relation.masks(rows, columns)
         if self.ids is None:
             return positive, negative
@@ -109,7 +109,7 @@ class MetricInputs:
 
 
 class Exclusion(NamedTuple):
-    """The options of a metric that say which pairs never meet, as they were given.
+    """The options of a metric that define which pairs are excluded, unchecked.
 
     Examples:
         >>> Exclusion(None, None, True).exclude_self
@@ -170,7 +170,7 @@ def _make_labels(embeddings: Embeddings, labels: Array | None, reference_labels:
 
 
 def _make_ids(embeddings: Embeddings, relation: Relation, exclusion: Exclusion) -> Ids | None:
-    """Which pairs never meet: by ids, by position, or none."""
+    """Return which pairs are excluded: by ids, by position, or none."""
     ids, reference_ids, exclude_self = exclusion
     m, n, device = len(embeddings.queries), len(embeddings.references), embeddings.queries.device
     if not isinstance(exclude_self, bool):

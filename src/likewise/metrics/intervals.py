@@ -43,7 +43,7 @@ class Interval:
 
 
 def t_interval(values: Sequence[float] | Array, confidence: float = 0.95) -> Interval:
-    r"""The mean over repeats and its Student-t confidence interval.
+    r"""Compute the mean over repeats and its Student-t confidence interval.
 
     $\bar v \pm t_{n-1} \, s / \sqrt n$, where s is the standard deviation with n − 1 and t the quantile of Student's
     distribution.  The interval assumes independent normal values, which the scores of trainings with different seeds
@@ -54,6 +54,9 @@ def t_interval(values: Sequence[float] | Array, confidence: float = 0.95) -> Int
     Args:
         values: one number per repeat.
         confidence: between 0 and 1.
+
+    Returns:
+        An `Interval` with the mean, the ends of the interval, and the number of repeats.
 
     Examples:
         >>> interval = t_interval([0.61, 0.63, 0.62, 0.64])
@@ -79,7 +82,7 @@ def bootstrap(
     groups: Array | None = None,
     memory: int = MEMORY,
 ) -> Interval:
-    """A statistic over queries and its percentile bootstrap interval.
+    """Compute a statistic over queries and its percentile bootstrap interval.
 
     The queries are drawn with replacement ``samples`` times; the interval is between the quantiles of the statistics of
     the draws (Efron 1979; with few queries it is somewhat too narrow).  It covers other test sets of the same kind with
@@ -101,6 +104,9 @@ def bootstrap(
         seed: the seed of the draws.
         groups: the class of each query, integers ``(queries,)``.
         memory: bytes that the draws may take at once.
+
+    Returns:
+        An `Interval` with the statistic of all queries, the ends of the interval, and the number of queries or groups.
 
     Examples:
         >>> import torch

@@ -70,6 +70,9 @@ def kmeans(
         iterations: the maximum number of updates of the centers.
         memory: bytes that the distances may take at once, in addition to one copy of the points.
 
+    Returns:
+        A `KMeans` with the assignments, the centers and the inertia.
+
     Examples:
         >>> import torch
         >>> result = kmeans(torch.tensor([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]]), 2)

@@ -23,13 +23,13 @@ WEIGHTS = ("uniform", "similarity")
 
 @dataclass(frozen=True, eq=False)
 class KNNVotes:
-    """What the nearest neighbors of each query vote for.
+    """The votes of each query's nearest neighbors.
 
     Args:
-        labels: the class with most votes, ``(m,)``.
+        labels: the class with the most votes, ``(m,)``.
         share: its share of all votes, ``(m,)``.
         neighbors: the indices of the references that voted, the most similar first, ``(m, k)``.
-        similarities: how similar they are, ``(m, k)``.
+        similarities: their similarities to the query, ``(m, k)``.
 
     Examples:
         >>> import torch
@@ -57,7 +57,8 @@ def knn_votes(
 ) -> KNNVotes:
     """Classify queries by the labels of their k nearest references.
 
-    Of two classes with equally many votes, the one with the nearer neighbor wins; of equally near neighbors, the first.
+    If two classes have the same number of votes, the one with the nearer neighbor wins; of equally near neighbors, the
+    first one.
 
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
@@ -68,6 +69,9 @@ def knn_votes(
         temperature: of these weights.
         similarity: how embeddings are compared, as in `retrieval`.
         memory: bytes that the computation may take in addition to its inputs and its result.
+
+    Returns:
+        A `KNNVotes` with the winning label of each query, its share of the votes, and the neighbors.
 
     Examples:
         >>> import torch
@@ -102,12 +106,12 @@ def knn_accuracy(
     without_positives: str = "leave_out",
     memory: int = MEMORY,
 ) -> dict[str, Any]:
-    """The fraction of queries whose k nearest neighbors vote for their class.
+    """Compute the fraction of queries whose k nearest neighbors vote for the correct class.
 
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, any integers.
-        references: the embeddings that vote, ``(n, d)``.  Without it, all other queries (leave one out).
+        references: the embeddings that vote, ``(n, d)``; by default all other queries (leave one out).
         reference_labels: their labels, ``(n,)``.
         ks: numbers of neighbors that vote.
         weights: ``"uniform"`` or ``"similarity"``, as in `knn_votes`.
@@ -157,7 +161,7 @@ def _check(k: int, weights: str, temperature: float) -> tuple[int, float]:
 
 
 def _find_neighbors(inputs: MetricInputs, k: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Some queries at a time, with the similarities and indices of their k nearest references; equal ones in order."""
+    """Yield chunks of queries with the similarities and indices of their k nearest references; ties in index order."""
     m, n = len(inputs.embeddings.queries), len(inputs.embeddings.references)
     rows = SimilarityRows(inputs, CountNeeds(), extra=12)  # indices of a sort
     k = min(k, n)
@@ -169,7 +173,7 @@ def _find_neighbors(inputs: MetricInputs, k: int) -> Iterator[tuple[Tensor, Tens
             similarities = similarities.masked_fill(~inputs.ids.differ(chunk, slice(0, n)), -torch.inf)
         values, neighbors = similarities.topk(min(k + 1, n), dim=1)
         tied = (values[:, 1:] == values[:, :-1]).any(dim=1).nonzero().squeeze(1)
-        if len(tied):  # topk leaves open which of equal ones it takes
+        if len(tied):  # topk does not define which of several equal values it takes
             some, order = similarities[tied].sort(dim=1, descending=True, stable=True)
             values[tied], neighbors[tied] = some[:, : values.shape[1]], order[:, : values.shape[1]]
         yield queries, values[:, :k], neighbors[:, :k]
@@ -191,14 +195,14 @@ def _vote(
     """The winning label of each query, its share of the votes, and the neighbors that voted."""
     similarities, neighbors = similarities[:, :k], neighbors[:, :k]
     codes = labels[neighbors]
-    votes = (similarities > -torch.inf).double()  # what a query never meets has none
+    votes = (similarities > -torch.inf).double()  # excluded pairs have no vote
     if weights == "similarity":
         votes *= ((similarities - similarities[:, :1]).double() / temperature).exp().nan_to_num(0.0)
     winners, shares = [], []
     for chunk in split_rows(len(queries), max(1, ENTRIES // codes.shape[1] ** 2)):
         same = codes[chunk, :, None] == codes[chunk, None, :]  # (q, k, k)
         totals = torch.where(same, votes[chunk, None, :], 0.0).sum(dim=2)
-        best = totals.argmax(dim=1, keepdim=True)  # the first of equal ones, which is the nearest
+        best = totals.argmax(dim=1, keepdim=True)  # the first of equal values is the nearest
         winners.append(codes[chunk].gather(1, best).squeeze(1))
         shares.append(totals.gather(1, best).squeeze(1) / votes[chunk].sum(dim=1).clamp_min(1e-300))
     return torch.cat(winners), torch.cat(shares), neighbors, similarities

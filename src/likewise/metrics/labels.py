@@ -1,4 +1,4 @@
-"""Class names as integer labels, which all metrics and losses take."""
+"""Conversion of class names to integer labels, which all metrics and losses take."""
 
 from __future__ import annotations
 

@@ -46,11 +46,11 @@ class SampleMetric(nn.Module, ABC):
         """Compute the metric of all samples of all ranks."""
 
     def reset(self) -> None:
-        """Forget all samples."""
+        """Remove all samples."""
         self._batches.clear()
 
     def _add(self, batch: Samples) -> None:
-        """Keep a copy of a batch."""
+        """Store a copy of a batch."""
         if self._batches and batch.kind != self._batches[0].kind:
             raise ValueError(
                 f"each batch must be of one kind, but this one has {batch.kind} and the first one had "
@@ -61,7 +61,7 @@ class SampleMetric(nn.Module, ABC):
 
     def _collect(self) -> Samples:
         """Return the samples of all batches of all ranks, in the order of ranks."""
-        if len(self._batches) > 1:  # not in memory twice
+        if len(self._batches) > 1:  # so that samples are not in memory twice
             self._batches[:] = [concatenate_samples(self._batches)]
         samples = gather_samples(self._batches[0] if self._batches else None, self.group)
         if samples is None:
@@ -85,8 +85,8 @@ def _as_arguments(samples: Samples) -> dict[str, Any]:
 class Retrieval(SampleMetric):
     """`retrieval` of samples that come batch by batch: exact, and synchronized over ranks.
 
-    `compute` equals ``retrieval`` of all samples that were added.  Calling the module is `update`; it returns ``None``,
-    because the value of one batch is that of an easier task, in which fewer samples can be mistaken for each other.
+    `compute` equals ``retrieval`` of all added samples.  Calling the module calls `update` and returns ``None``: the
+    value of one batch would be that of an easier task, with fewer samples to confuse.
 
     Args:
         ks: as in `retrieval`.
@@ -135,9 +135,9 @@ class Retrieval(SampleMetric):
         Args:
             embeddings: ``(b, d)``.
             labels: ``(b,)``, on any device.
-            ids: which sample each row is, ``(b,)``; a query never meets a sample that has its id.
-            is_query: whether the samples are queries, ``(b,)`` booleans or one for all; the others are the gallery.
-                Without it every sample is a query and is ranked against all others.
+            ids: the sample id of each row, ``(b,)``; a query is not compared with a sample that has its id.
+            is_query: whether the samples are queries, ``(b,)`` booleans or one for all; the others are the gallery.  By
+                default every sample is a query and is ranked against all others.
         """
         self._add(check_samples(embeddings, labels, ids, is_query))
 

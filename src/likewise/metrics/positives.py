@@ -1,8 +1,8 @@
 """Positives of queries, and the number of negatives above and tied with each of them.
 
 Positives are ordered among themselves, and only negatives are counted.  A positive is compared with negatives from
-products of the same shape as the product that gave its own similarity: equal vectors tie to the last bit, and rounding
-never ranks a sample against itself.
+products of the same shape as the product that its similarity comes from, so that equal vectors tie exactly and rounding
+does not affect their order.
 
 Two modules compute these counts:
 
@@ -46,12 +46,13 @@ class RankChunk:
 
 @dataclass(frozen=True)
 class CountNeeds:
-    """Which numbers of a `RankChunk` its user needs; those beyond need not be computed.
+    """Which numbers of a `RankChunk` are needed; the others need not be computed.
 
     Args:
         references: whether the reference of each positive is needed.
         all_ranks: whether the count above every positive is needed; otherwise only that of positives among the first
-            ``first`` references, and a count of a positive beyond is any number that says so.
+            ``first`` references, and the count of a positive beyond them is any number that is large enough to show
+            this.
         first: the largest rank that matters.
         first_positives: whether ranks up to the query's number of positives matter as well.
     """
@@ -62,7 +63,7 @@ class CountNeeds:
     first_positives: bool = False
 
     def count_neighbors(self, positives: int) -> int | None:
-        """How many negatives of a query with so many positives decide; ``None`` for all."""
+        """Return how many negatives must be counted for a query with this many positives; ``None`` for all."""
         if self.all_ranks:
             return None
         return max(self.first, positives if self.first_positives else 1)
@@ -132,7 +133,7 @@ def make_rank_chunk(
     """Make a chunk without the queries that have no positive.
 
     Args:
-        queries: as in `RankChunk`, and so are the next four.
+        queries: as in `RankChunk`, as are the next four arguments.
         counts: the number of positives of each query; zero is allowed.
         references: the reference that each positive is.
         above: the number of negatives above each positive.

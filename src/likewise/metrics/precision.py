@@ -1,4 +1,4 @@
-"""Exact products: full float32 matrix multiplication, whatever the caller's precision settings are."""
+"""Exact products: full float32 matrix multiplication, independent of the caller's precision settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prepared embeddings and their similarities, computed so that every pair of vectors is rounded the same way."""
+"""Prepared embeddings and their similarities, computed such that every pair of vectors is rounded the same way."""
 
 from __future__ import annotations
 

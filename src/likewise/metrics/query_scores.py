@@ -26,7 +26,7 @@ Cutoff = int | Literal["R"] | None
 
 
 class Kind(Enum):
-    """What a metric averages over queries."""
+    """The value that a metric averages over queries."""
 
     RECALL = auto()
     PRECISION = auto()
@@ -317,7 +317,7 @@ def _find_ties(tied: Tensor) -> tuple[Tensor, Tensor]:
     if tied.device.type != "cpu":
         query, position = tied.T.nonzero(as_tuple=True)
         return query, position
-    flat = torch.from_numpy(np.flatnonzero(tied.T.numpy() != 0))  # in few entries, much faster than torch
+    flat = torch.from_numpy(np.flatnonzero(tied.T.numpy() != 0))  # much faster than torch for a few entries
     return flat // len(tied), flat % len(tied)
 
 

@@ -1,4 +1,4 @@
-"""The rank of every positive of every query, from which all retrieval metrics follow."""
+"""The rank of every positive of every query, the basis of all retrieval metrics."""
 
 from __future__ import annotations
 
@@ -95,15 +95,17 @@ def ranks(
     exclude_self: bool = False,
     memory: int = MEMORY,
 ) -> Ranks:
-    """The rank of every positive of every query: one plus the number of references more similar to the query.
+    """Compute the rank of every positive of every query: one plus the number of references more similar to the query.
 
-    The result equals that of sorting each query's full row of similarities, without the sort, the matrix or a limit on
-    the rank.  It is exact in the dtype of the computation: float64 for float64 embeddings, otherwise float32.
+    The result equals that of sorting each query's full row of similarities, but neither sorts nor stores the matrix,
+    and the rank is not limited.  It is exact in the dtype of the computation: float64 for float64 embeddings, otherwise
+    float32.
 
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, any integers.
-        references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
+        references: the searched embeddings, ``(n, d)``; a query is compared with all of them.  By default, each query
+            is compared with all other queries.
         reference_labels: their labels, ``(n,)``.
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
             ``"poincare"`` or an object.
@@ -111,10 +113,14 @@ def ranks(
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
             and reference indices that returns a boolean matrix; or a relation, whose pairs that are neither positive
             nor negative are ignored.
-        ids: which sample each query is, ``(m,)`` integers; a query never meets a reference that has its id.
-        reference_ids: which sample each reference is, ``(n,)``.
-        exclude_self: the references begin with the queries, in their order, and a query never meets itself.
+        ids: the sample id of each query, ``(m,)`` integers; a query is not compared with a reference that has its id.
+        reference_ids: the sample id of each reference, ``(n,)``.
+        exclude_self: set this if the references begin with the queries, in their order: a query is then not compared
+            with itself.
         memory: bytes that the computation may take in addition to its inputs and its result.
+
+    Returns:
+        A `Ranks` with one entry per positive.
 
     Examples:
         >>> import torch
@@ -142,7 +148,7 @@ def ranks(
 
 
 def _concatenate(entries: list[Tensor], order: Tensor | None, empty: Tensor) -> Tensor:
-    """Concatenate and reorder entries, and clear their list: the result is not in memory twice."""
+    """Concatenate and reorder entries, and clear their list so that the result is not in memory twice."""
     whole = torch.cat(entries) if entries else empty[:0]
     if order is None:
         return whole
@@ -154,7 +160,7 @@ def rank_chunks(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:
     """Rank all queries that have a positive, each in exactly one chunk, in no particular order."""
     chunks = _rank_chunks(inputs, needs)
     while True:
-        # the block surrounds each step, not the loop: a caller that stops early keeps its own precision settings
+        # the block surrounds each step, not the loop: a caller that stops early gets its precision settings back
         with exact_precision(inputs.embeddings.queries):
             chunk = next(chunks, None)
         if chunk is None:

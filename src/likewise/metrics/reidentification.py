@@ -27,21 +27,22 @@ def reidentification(
     ties: str = "expected",
     memory: int = MEMORY,
 ) -> dict[str, Any]:
-    r"""The mAP and the cumulative matching characteristic, as papers on re-identification report them.
+    r"""Compute the mAP and the cumulative matching characteristic as reported in papers on re-identification.
 
-    References with the identity *and* the camera of a query are excluded (Zheng et al. 2015, Market-1501): an image that
-    the same camera took a moment later is neither a match nor a mistake.  References of other identities that its camera
-    took stay.  ``Rank-k`` is whether a match is among the first k, $[r_1 \le k]$; mAP is the mean over queries of
-    $\frac1R \sum_i i / r_i$ over all ranks.  Queries without a match by another camera are left out of all means.
+    References with the identity *and* the camera of a query are excluded (Zheng et al. 2015, Market-1501): an image
+    that the same camera took a moment later is neither a match nor a mistake.  References of other identities from the
+    query's camera are kept.  ``Rank-k`` is whether a match is among the first k, $[r_1 \le k]$; mAP is the mean over
+    queries of $\frac1R \sum_i i / r_i$ over all ranks.  Queries without a match from another camera are excluded from
+    all means.
 
-    Images that count neither as a match nor as a mistake, such as those with the label −1 in Market-1501, must be left
-    out of the references; distractors of no query's identity stay in.
+    Images that count neither as a match nor as a mistake, such as those with the label −1 in Market-1501, must be
+    removed from the references; distractors, whose identity no query has, must be kept.
 
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their identities, ``(m,)``, any integers.
         cameras: their cameras, ``(m,)``, any integers.
-        references: the gallery, ``(n, d)``.  Without it, all queries are searched for among the others.
+        references: the gallery, ``(n, d)``; by default, each query is searched among the other queries.
         reference_labels: its identities, ``(n,)``.
         reference_cameras: its cameras, ``(n,)``.
         ks: the ranks of the cumulative matching characteristic.
@@ -90,7 +91,7 @@ def reidentification(
 def shot_ids(
     labels: Array, cameras: Array, reference_labels: Array | None = None, reference_cameras: Array | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """One id for each identity in each camera: the ``ids`` and ``reference_ids`` of `retrieval` that re-identification has.
+    """Return one id for each identity in each camera, as ``ids`` and ``reference_ids`` of `retrieval`.
 
     Args:
         labels: identities of the queries, ``(m,)``.
@@ -112,6 +113,6 @@ def shot_ids(
 
 
 def _pairs(name: str, labels: Array, camera_name: str, cameras: Array) -> Tensor:
-    """Identity and camera side by side, ``(n, 2)``."""
+    """Return identities and cameras as two columns, ``(n, 2)``."""
     checked = check_labels(name, labels, None, None, "embeddings")
     return torch.stack([checked, check_labels(camera_name, cameras, len(checked), checked.device, name)], dim=1)

@@ -37,7 +37,7 @@ def retrieval(
     reduce: str = "mean",
     memory: int = MEMORY,
 ) -> dict[str, Any]:
-    r"""Exact recall, precision, average precision and more, from the ranks of each query's positives.
+    r"""Compute exact recall, precision, average precision and other metrics from the ranks of each query's positives.
 
     With R positives of a query at ranks $r_1 < r_2 < \dots < r_R$ among its references:
 
@@ -54,9 +54,10 @@ def retrieval(
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, any integers (`encode_labels` converts names).
-        references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
+        references: the searched embeddings, ``(n, d)``; a query is compared with all of them.  By default, each query
+            is compared with all other queries.
         reference_labels: their labels, ``(n,)``.
-        ks: the numbers that the k of ``"R@k"`` stands for; with metrics of all ranks, a large k costs no more.
+        ks: the values of k in ``"R@k"``; with metrics over all ranks, a large k takes no additional time.
         metrics: names such as ``"P@10"``, or ``"P@k"`` for each of ``ks``; by default ``R@k, P@1, RP, MAP@R, MRR, mAP``.
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
             ``"poincare"`` or an object.
@@ -64,9 +65,10 @@ def retrieval(
             ``"pessimistic"``, negatives first.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
             and reference indices that returns a boolean matrix; or a relation.
-        ids: which sample each query is, ``(m,)`` integers; a query never meets a reference that has its id.
-        reference_ids: which sample each reference is, ``(n,)``.
-        exclude_self: the references begin with the queries, in their order, and a query never meets itself.
+        ids: the sample id of each query, ``(m,)`` integers; a query is not compared with a reference that has its id.
+        reference_ids: the sample id of each reference, ``(n,)``.
+        exclude_self: set this if the references begin with the queries, in their order: a query is then not compared
+            with itself.
         without_positives: ``"leave_out"`` excludes queries without a positive from every mean; ``"zero"`` counts each as 0.
         reduce: ``"mean"`` over queries; ``"none"``, a tensor with one value per query, and their indices under
             ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under ``"class"`` and the

@@ -1,4 +1,4 @@
-"""How the negatives of full rows are counted: one place that chooses, and what it chooses from."""
+"""Methods to count the negatives of full rows, and the choice between them."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ class Method(Enum):
     SORT = auto()
     """Sort the negatives and search for each positive: for all ranks."""
     MERGE = auto()
-    """Sort negatives and positives together: for so many positives that searching costs more than sorting."""
+    """Sort negatives and positives together: for many positives, where searching costs more than sorting."""
 
 
 MERGE_PART, SELECT_PART = 24, 8
-"""Rows are merged if one reference in so many is a positive; the first negatives are selected if at most one in so many
-is needed.  Measured on two cores."""
+"""Rows are merged if one reference in this many is a positive; the first negatives are selected if at most one in this
+many is needed.  Measured on two cores."""
 
 
 def choose_method(width: int, positives: int, neighbors: int | None, device: torch.device) -> Method:
-    """Choose how to count for queries with so many positives among ``width`` references.
+    """Choose how to count for queries with ``positives`` positives among ``width`` references.
 
     Args:
         width: the number of references.
         positives: the largest number of positives of a query.
-        neighbors: how many negatives decide; ``None`` for all.
+        neighbors: how many negatives must be counted; ``None`` for all.
         device: where the rows are.
 
     Examples:
@@ -105,13 +105,13 @@ def _merge(negatives: Tensor, positives: Positives) -> tuple[Tensor, Tensor | No
 
 
 def _select(similarities: Tensor, positives: Positives, neighbors: int) -> tuple[Tensor, Tensor | None]:
-    """Count in the first negatives of each row only; a positive below all of them has that many above, or more."""
+    """Count only among the first negatives of each row; a positive below all of them has at least that many above."""
     start = similarities.shape[1] - neighbors
     map_over_cores(lambda rows: rows.partition(start, axis=1), similarities)
     above, tied = _merge(similarities[:, start:], positives)
     # more negatives than were selected may tie with the last of them
     last = similarities[:, start]
-    at_last = positives.similarities == last  # padding is +∞, and a row without so many negatives ends with −∞
+    at_last = positives.similarities == last  # padding is +∞, and a row with fewer negatives ends with −∞
     with_last = at_last.any(dim=0).nonzero().squeeze(1)
     if len(with_last):
         tied = torch.zeros_like(above) if tied is None else tied

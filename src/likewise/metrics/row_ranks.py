@@ -82,7 +82,7 @@ class _ClassRows:
         for start, size, count in runs:  # few: classes are large here
             rows, columns = slice(first, first + count), slice(start, start + size)
             keys[rows, columns] -= 1
-            if keys.dtype != torch.int32:  # keys of 32 bits are of small numbers
+            if keys.dtype != torch.int32:  # 32-bit keys exist for small numbers only
                 low, high = similarities[rows, columns].aminmax()
                 is_finite = is_finite & low.isfinite() & high.isfinite()
             first += count
@@ -104,7 +104,7 @@ class _ClassRows:
         return self.order[positive_index[: int(is_positive.sum(dim=1).max())].clamp_(max=len(self.order) - 1)]
 
     def _exclude(self, queries: Tensor, values: Tensor, value: float) -> None:
-        """Overwrite the pairs that never meet."""
+        """Overwrite the excluded pairs."""
         if self.same_sample is not None:
             values[self.same_sample.list_pairs(queries)] = value
         elif self.ids is not None:
@@ -114,7 +114,7 @@ class _ClassRows:
 
 
 MAX_PAIRS = 64
-"""References that share an id, up to which the excluded pairs are listed."""
+"""The number of references that share an id up to which the excluded pairs are listed."""
 
 
 def rank_by_class(inputs: MetricInputs, classes: Groups, queries: Tensor, needs: CountNeeds) -> Iterator[RankChunk]:

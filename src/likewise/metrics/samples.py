@@ -27,7 +27,7 @@ class Samples:
     Args:
         embeddings: ``(n, d)``.
         labels: ``(n,)``.
-        ids: which sample each row is, ``(n,)``, or ``None``.
+        ids: the sample id of each row, ``(n,)``, or ``None``.
         is_query: which samples are queries, ``(n,)`` booleans, or ``None``.
 
     Examples:
@@ -43,7 +43,7 @@ class Samples:
 
     @property
     def kind(self) -> str:
-        """What all batches must have in common, in words."""
+        """A phrase for the properties that all batches must have in common."""
         extra = [name for name in ("ids", "is_query") if getattr(self, name) is not None]
         width, dtype = self.embeddings.shape[1], str(self.embeddings.dtype).removeprefix("torch.")
         return ", ".join([f"{width} dimensions", dtype, *extra])
@@ -135,7 +135,7 @@ def gather_samples(local: Samples | None, group: Any) -> Samples | None:
         raise ValueError(
             "all ranks must have embeddings of one width and dtype, and all or none ids and is_query, but they differ"
         )
-    # devices round differently, so that all ranks compute on the kind of device of the first one that has samples
+    # devices round differently, so all ranks use the device type of the first rank that has samples
     home = torch.device("cpu") if on_cpu else torch.device("cuda", torch.cuda.current_device())
     rows = RowPartition(tuple(each[0] for each in kinds), processes.rank)
     return (_make_empty(*kind) if local is None else local).map(

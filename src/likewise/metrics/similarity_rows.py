@@ -21,8 +21,8 @@ from likewise.metrics.row_counts import Method, choose_method
 from likewise.metrics.threshold_counts import CHUNK_ENTRIES
 
 CACHE_ENTRIES, MERGED_ENTRIES = 2**22, 2**19
-"""Similarities of a chunk on a CPU: more rows make products no faster, and counting slower.  What is merged passes through
-more steps, between which a smaller chunk stays in a core's cache."""
+"""The number of similarities in a chunk on a CPU: more rows do not make products faster, and they make counting slower.
+Merging takes more steps, between which a smaller chunk stays in a core's cache."""
 
 
 class SimilarityRows:
@@ -63,7 +63,7 @@ class SimilarityRows:
         self.buffer = embeddings.queries.new_empty(0, dtype=dtype)
 
     def choose_method(self, positives: int) -> Method:
-        """Choose how to count for queries with at most so many positives."""
+        """Choose how to count for queries with at most this many positives."""
         return choose_method(len(self.references), positives, self.needs.count_neighbors(positives), self.device)
 
     def fit_queries(self, positives: int) -> int:
@@ -95,7 +95,7 @@ class SimilarityRows:
     def compute(self, queries: Tensor) -> Tensor:
         """Compute the similarities of some queries, ``(q, n)``, followed by a few columns of −∞.
 
-        The next call overwrites them: a new matrix for each chunk would spend its time on new pages of memory.
+        The next call overwrites them, because allocating a new matrix for each chunk would be slow.
         """
         rows, width = len(queries), len(self.references)
         left = torch.nn.functional.pad(self.queries.select(queries), (0, 0, 0, -rows % self.row_multiple))

@@ -27,8 +27,8 @@ from likewise.metrics.threshold_counts import (
 from likewise.progress import track
 
 MIN_SIZE, MAX_SIZE, MAX_SIZE_ON_DEVICE = 128, 1024, 8192
-"""Rows of a chunk: smaller products are slow; up to the second number a chunk stays in the caches of a CPU; the third
-hides kernel launches."""
+"""Rows of a chunk: products smaller than the first number are slow; up to the second, a chunk stays in the caches of a
+CPU; the third hides kernel launches."""
 
 BYTES_PER_COUNT = 40
 """Threshold, index and two counts per positive, which are in memory until the pass ends."""

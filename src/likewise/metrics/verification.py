@@ -42,7 +42,7 @@ def verification(
     exclude_self: bool = False,
     memory: int = MEMORY,
 ) -> dict[str, Any]:
-    r"""Area under the ROC curve, equal error rate, and true-accept rates at false-accept rates, over all pairs.
+    r"""Compute the area under the ROC curve, the equal error rate and true-accept rates over all pairs.
 
     A pair is accepted at a threshold t if its similarity is at least t.  With the fraction of genuine pairs (same
     label) that are accepted, $TAR(t)$, and the fraction of impostor pairs that are accepted, $FAR(t)$:
@@ -66,9 +66,9 @@ def verification(
         relevant: which pairs are genuine, in place of labels, as in `retrieval`; pairs of a relation that are neither
             positive nor negative are ignored.  Without references it must be symmetric, and so must the similarity:
             only the upper triangle is read.
-        ids: which sample each of ``embeddings`` is, as in `retrieval`; a pair of one id is ignored.
-        reference_ids: which sample each reference is.
-        exclude_self: the references begin with ``embeddings``, and no sample is paired with itself.
+        ids: the sample id of each of ``embeddings``, as in `retrieval`; pairs with the same id are ignored.
+        reference_ids: the sample id of each reference.
+        exclude_self: set this if the references begin with ``embeddings``: a sample is then not paired with itself.
         memory: bytes that the computation may take.
 
     Returns:

@@ -40,7 +40,7 @@ LOWEST = -3e38
 
 
 class MinedCounts(NamedTuple):
-    """How much a miner keeps of a batch.
+    """The number of pairs and triplets that a miner keeps of a batch.
 
     Args:
         positives: the number of positive pairs, each counted once.
@@ -58,10 +58,10 @@ class MinedCounts(NamedTuple):
 
 
 class Miner(ABC):
-    """Chooses pairs or triplets; the option ``miner=`` of a loss."""
+    """Selects pairs or triplets; the option ``miner=`` of a loss."""
 
     def __init_subclass__(cls) -> None:
-        """Refuse hyper-parameters that are learned."""
+        """Reject hyper-parameters that are learned."""
         super().__init_subclass__()
         for name, field in vars(cls).items():
             declared = field.metadata.get("hyper") if isinstance(field, dataclasses.Field) else None
@@ -76,7 +76,7 @@ class Miner(ABC):
 
     @abstractmethod
     def refine(self, rows: WholeRows) -> Relation:
-        """The pairs that the miner keeps, or those that its triplets contain."""
+        """Return the pairs that the miner keeps, or those that its triplets contain."""
 
     def count(
         self,
@@ -87,7 +87,7 @@ class Miner(ABC):
         *,
         similarity: SimilarityLike = "cosine",
     ) -> MinedCounts:
-        """How many pairs and triplets the miner keeps of a batch; a random miner draws them.
+        """Count the pairs and triplets that the miner keeps of a batch; a random miner draws them.
 
         Args:
             embeddings: the anchors.
@@ -125,7 +125,7 @@ def _count_pairs(chunk: RowChunk) -> tuple[Tensor, ...]:
 
 
 def _batch_of(similarities: Tensor, relation: RelationLike | Tensor, method: str) -> PairBatch:
-    """The batch of a matrix of cosine similarities; embeddings in its place are refused with the method to call."""
+    """Return the batch of a matrix of cosine similarities; embeddings raise an error that names the right method."""
     shape = tuple(similarities.shape) if isinstance(similarities, Tensor) else ()
     if isinstance(relation, Tensor) and len(shape) == 2 and shape[0] != shape[1]:
         raise ValueError(
@@ -136,7 +136,7 @@ def _batch_of(similarities: Tensor, relation: RelationLike | Tensor, method: str
 
 
 class PairMiner(Miner):
-    """A miner that keeps pairs, by a condition on each pair's similarity and on folds over its anchor's pairs.
+    """A miner that selects pairs by a condition on each pair's similarity and on folds over its anchor's pairs.
 
     The conditions are formulas, so that every engine can apply them chunk by chunk.
 
@@ -153,7 +153,7 @@ class PairMiner(Miner):
 
     @abstractmethod
     def keep(self, similarity: Similarity) -> tuple[Formula, Formula]:
-        """The conditions under which a positive and a negative pair are kept.
+        """Return the conditions under which a positive and a negative pair are kept.
 
         Args:
             similarity: how embeddings are compared; `Similarity.threshold` turns a user's number into a value of ``s``.
@@ -165,7 +165,7 @@ class PairMiner(Miner):
         return Mined(rows.batch.relation, *self.keep(rows.batch.similarity))
 
     def __call__(self, similarities: Tensor, relation: RelationLike | Tensor) -> Masks:
-        """Mine a similarity matrix: the pairs that are kept, as masks."""
+        """Mine a similarity matrix and return the kept pairs as masks."""
         with torch.no_grad():
             return Masks(*self._masks(_batch_of(similarities, relation, "pairs")))
 
@@ -181,7 +181,7 @@ class PairMiner(Miner):
         *,
         similarity: SimilarityLike = "cosine",
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The pairs that are kept, as indices: anchors, positives, anchors, negatives."""
+        """Return the kept pairs as indices: anchors, positives, anchors, negatives."""
         with torch.no_grad(), full_precision(embeddings):
             batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
@@ -200,14 +200,14 @@ class TripletMiner(Miner):
 
     @abstractmethod
     def mine(self, chunk: RowChunk) -> Triplets:
-        """Triplets from some anchors against all references; gaps are marked as not valid.
+        """Return triplets of some anchors with all references; unused entries are marked as not valid.
 
-        The matrix is in ``chunk.similarities`` ``(m, n)``, the pairs to choose from are in ``chunk.masks()``.  It is
-        called once, or for each chunk of a large batch.
+        The similarities ``(m, n)`` are in ``chunk.similarities``, the candidate pairs in ``chunk.masks()``.  The method
+        is called once, or once per chunk of a large batch.
         """
 
     def choice(self, similarity: Similarity) -> Choice | None:
-        """The choice as formulas of `likewise.formula.s_p` and `likewise.formula.s`; ``None`` if the miner draws.
+        """Return the choice as formulas of `likewise.formula.s_p` and `likewise.formula.s`; ``None`` if it is random.
 
         Pairs that tie at the chosen similarity share the gradient.
 
@@ -225,7 +225,7 @@ class TripletMiner(Miner):
         return self.choose(rows)
 
     def __call__(self, similarities: Tensor, relation: RelationLike | Tensor) -> Triplets:
-        """Mine a matrix of cosine similarities."""
+        """Mine a matrix of cosine similarities and return the triplets."""
         return self.choose(map_rows(_batch_of(similarities, relation, "triplets")))
 
     def triplets(
@@ -237,7 +237,7 @@ class TripletMiner(Miner):
         *,
         similarity: SimilarityLike = "cosine",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The triplets as indices: anchors, positives, negatives."""
+        """Return the triplets as indices: anchors, positives, negatives."""
         with full_precision(embeddings):
             batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
@@ -249,7 +249,7 @@ class TripletMiner(Miner):
         if isinstance(relation, Triplets):
             return torch.tensor(len(relation.compact().anchors), dtype=torch.float64, device=relation.device)
         assert rows.batch.similarity is not None
-        # a rule that names its pairs without its triplets is a formula, and has one unit per triplet
+        # a rule that gives pairs without triplets is a formula with one unit per triplet
         choice = self.choice(rows.batch.similarity)
         assert choice is not None
         units = rows.evaluate(per_triplet(relu(s - s_p), choice=choice), rows.batch).units
@@ -269,7 +269,7 @@ def one_negative_each(positives: Tensor, negatives: Tensor, valid: Tensor) -> Tr
 
 
 def enumerate_triplets(positive: Tensor, negatives: Tensor, first: Tensor, end: Tensor) -> Triplets:
-    """Each positive pair with a range of its row's negatives; the host waits for the number of triplets.
+    """Return each positive pair with a range of its row's negatives; synchronizes to read the number of triplets.
 
     Args:
         positive: the positive pairs, ``(m, n)``.

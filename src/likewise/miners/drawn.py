@@ -1,4 +1,4 @@
-"""Triplet miners that draw: by distance, or uniformly."""
+"""Random triplet miners: distance-weighted or uniform."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from likewise.miners.base import TripletMiner, fill, one_negative_each
 
 @dataclass(frozen=True)
 class DistanceWeightedMiner(TripletMiner):
-    r"""For every positive pair one negative, drawn so that all distances are equally likely.
+    r"""Draws one negative for each positive pair such that all distances are equally likely.
 
     A negative at distance $d$ is drawn with a probability proportional to $1/q(\max(d,\text{cutoff}))$, where
     $q(d)\propto d^{\,n-2}(1-d^2/4)^{(n-3)/2}$ is the density of distances on the sphere in $n$ dimensions, and only if
     $d$ is below ``nonzero_loss_cutoff``.  Wu et al. 2017.  Weights are computed as logarithms relative
-    to the row's largest, which is accurate in 2 as in 4,096 dimensions.
+    to the row's largest, which is accurate in 2 dimensions as well as in 4,096.
 
     Args:
-        cutoff: smaller distances are weighted as this one, against noise from the hardest negatives.  Zero is the limit of
-            small cutoffs: a negative that equals the anchor is then always drawn in three dimensions or more.
+        cutoff: smaller distances get the weight of this one, which reduces noise from the hardest negatives.  Zero is
+            the limit of small cutoffs: in three or more dimensions, a negative equal to the anchor is then always
+            drawn.
         nonzero_loss_cutoff: larger distances are not drawn.
         dim: the embeddings' dimension; needed only for a matrix of similarities.
         generator: the random number generator; torch's default one if ``None``.
@@ -77,7 +78,7 @@ class DistanceWeightedMiner(TripletMiner):
             >>> DistanceWeightedMiner().weights(torch.tensor([[0.6, 1.2]]), torch.tensor([[True, True]]), dim=3)
             tensor([[1.0000, 0.5000]])
         """
-        # the logarithm of the smallest number is finite, and it outweighs every other distance as zero does
+        # the logarithm of the smallest number is finite, and it outweighs every other distance, as that of zero would
         d = distances.clamp(min=max(self.cutoff, torch.finfo(distances.dtype).tiny), max=2.0)
         # in place, because a large batch would otherwise take a dozen matrices of doubles
         inside = d.square().div_(-4.0).add_(1.0).clamp_min_(torch.finfo(d.dtype).tiny)
@@ -90,7 +91,7 @@ class DistanceWeightedMiner(TripletMiner):
 
 @dataclass(frozen=True)
 class RandomMiner(TripletMiner):
-    """A number of triplets, drawn uniformly and with replacement from all triplets of the batch.
+    """Draws triplets uniformly and with replacement from all triplets of the batch.
 
     Args:
         n: the number of triplets.

@@ -1,4 +1,4 @@
-"""Miners of triplets by how easy the positive and the negative of an anchor are."""
+"""Triplet miners that select easy, semi-hard or hard positives and negatives of an anchor."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class BatchHardMiner(TripletMiner):
 class EasyPositiveMiner(TripletMiner):
     """The most similar positive of every anchor, with a semi-hard (or the hardest) negative.
 
-    Members only have to stay near their nearest positive, so a class need not collapse to a point.  Xuan et al. 2020.
+    A sample only has to be close to its nearest positive, so a class does not have to collapse to a point.  Xuan et al.
+    2020.
 
     Args:
         negatives: ``"semihard"``, the most similar negative that is less similar than that positive, or ``"hard"``.
@@ -92,18 +93,19 @@ class EasyPositiveMiner(TripletMiner):
 
 @dataclass(frozen=True)
 class BatchEasyHardMiner(TripletMiner):
-    r"""One positive and one negative of every anchor, or all of a side, by how easy they are.  Xuan et al. 2020.
+    r"""Selects one positive and one negative per anchor, or all of one side, by difficulty.  Xuan et al. 2020.
 
-    The easy positive is the most similar one and the easy negative the least similar one; hard are the opposite ones.
-    A semi-hard one is the hardest that keeps the order $s_{ap}>s_{an}$ with the one chosen on the other side.  ``"all"``
-    takes every pair of a side, each with the one chosen on the other side, or with every one.  `BatchHardMiner` is
-    ``("hard", "hard")``, `EasyPositiveMiner` is ``("easy", "semihard")``.
+    The easy positive is the most similar one, and the easy negative is the least similar one; hard is the opposite.
+    Semi-hard is the hardest one that keeps the order $s_{ap}>s_{an}$ relative to the one selected on the other side.
+    ``"all"`` takes every pair of a side, combined with the one selected on the other side, or with all of them.
+    `BatchHardMiner` is ``("hard", "hard")``, `EasyPositiveMiner` is ``("easy", "semihard")``.
 
     Args:
         positives: ``"easy"``, ``"semihard"``, ``"hard"`` or ``"all"``.
-        negatives: the same; at most one of the two may be semi-hard, and then the other may not be all
-            (`SemiHardMiner` has a semi-hard negative for each of all positives).
-        positive_range: the lowest and the highest similarity of a positive, both included; with a distance, distances.
+        negatives: the same choices; at most one of the two may be ``"semihard"``, and then the other must not be
+            ``"all"`` (`SemiHardMiner` selects a semi-hard negative for every positive).
+        positive_range: the lowest and the highest similarity of a positive, inclusive; distances if the loss uses a
+            distance.
         negative_range: the same for negatives.
 
     Examples:
@@ -193,7 +195,7 @@ class BatchEasyHardMiner(TripletMiner):
         ranges = self._ranges(rows.batch.similarity)
         exist = _exists(POSITIVES, ranges[0]) & _exists(NEGATIVES, ranges[1])
         with torch.no_grad():
-            # a fold has the value of an extreme, which several pairs may have; the column is that of one pair
+            # several pairs may have the extreme value of a fold; the column identifies one of them
             chosen = rows.map(lambda chunk: self._find_columns(chunk.similarities, *self._masks(chunk)))
         conditions = [
             (exist if within is None else exist & within) if strategy == "all" else _is_at(columns)

@@ -9,7 +9,7 @@ from likewise.miners.base import PairMiner
 
 
 def _could_be_violated(margin: float) -> tuple[Formula, Formula]:
-    """Conditions for pairs in a triplet that violates the margin: each against the hardest pair of the other side.
+    """Return conditions for pairs of triplets that violate the margin: each side against the hardest pair of the other.
 
     An anchor without positives or without negatives keeps nothing, because the missing fold is infinite.
     """
@@ -18,9 +18,9 @@ def _could_be_violated(margin: float) -> tuple[Formula, Formula]:
 
 @dataclass(frozen=True)
 class MultiSimilarityMiner(PairMiner):
-    r"""Keep positives less similar than the hardest negative, negatives more similar than the hardest positive.
+    r"""Keeps positives less similar than the hardest negative, and negatives more similar than the hardest positive.
 
-    Positive kept if $s_{ij}-\varepsilon<\max_{k\in N_i}s_{ik}$, negative kept if
+    A positive is kept if $s_{ij}-\varepsilon<\max_{k\in N_i}s_{ik}$, a negative if
     $s_{ik}+\varepsilon>\min_{j\in P_i}s_{ij}$.  Wang et al. 2019.
 
     Args:
@@ -42,9 +42,9 @@ class MultiSimilarityMiner(PairMiner):
 
 @dataclass(frozen=True)
 class ValidTripletMiner(PairMiner):
-    r"""Valid-triplet hard mining (VTHM): keep pairs of triplets that violate the margin.
+    r"""Valid-triplet hard mining (VTHM): keeps pairs of triplets that violate the margin.
 
-    Negative kept if $s_{ij}>s_{ip^*}-\lambda$ with $p^*$ the least similar positive, positive kept if
+    A negative is kept if $s_{ij}>s_{ip^*}-\lambda$ with $p^*$ the least similar positive, a positive if
     $s_{ij}<s_{in^*}+\lambda$ with $n^*$ the most similar negative: Section 5.1 of the unified view.  Moving λ to the
     other side of the inequality shows that this is `MultiSimilarityMiner` with ε = λ, and it is computed as such.
 
@@ -67,7 +67,7 @@ class ValidTripletMiner(PairMiner):
 
 @dataclass(frozen=True)
 class PairMarginMiner(PairMiner):
-    """Keep positives below one similarity and negatives above another; with a distance, the margins are distances.
+    """Keeps positives below one similarity and negatives above another; margins of a distance are distances.
 
     Args:
         positive_margin: positives less similar (further away) than this are kept.

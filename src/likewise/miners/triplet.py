@@ -1,8 +1,8 @@
-"""Miners of triplets by their margin: the similarity of the positive minus that of the negative.
+"""Triplet miners that select by margin: the similarity of the positive minus that of the negative.
 
-Miners do not loop over anchors.  Inside a loss they do not synchronize with a GPU where the matrix is whole; in chunks the
-host reads the largest number of positives.  A band of margins has no fixed number of triplets: losses use it as a
-condition, and only ``triplets()``, which enumerates them, synchronizes.
+Miners do not loop over anchors.  Inside a loss they do not synchronize with a GPU if the matrix is computed at once; in
+chunks, the host reads the largest number of positives.  A range of margins has no fixed number of triplets: losses use
+it as a condition, and only ``triplets()``, which enumerates them, synchronizes.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ KINDS = ("all", "hard", "semihard", "easy")
 
 
 def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
-    """For each row and each limit of that row, the most similar negative strictly below it, and whether there is one."""
-    # most similar first; of equal ones the first column first
+    """Return the most similar negative strictly below each limit of each row, and whether there is one."""
+    # most similar first; ties in the order of columns
     ordered, index = fill(S.neg(), ~negative, torch.inf).sort(dim=1, stable=True)
     place = torch.searchsorted(ordered, (-limit).contiguous(), right=True)
     exists = (place < S.shape[1]) & (ordered.gather(1, place.clamp_max(S.shape[1] - 1)) < torch.inf)
@@ -52,8 +52,8 @@ def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, 
 class SemiHardMiner(TripletMiner):
     r"""Semi-hard negatives: the hardest ones that are less similar than the positive.
 
-    Without a margin, for every positive pair the most similar negative that is less similar than the positive:
-    $n_{ap}=\arg\max_{n:\,s_{ap}>s_{an}}s_{an}$, Eq. 2.20 of the thesis.  With a margin λ, every triplet with
+    Without a margin, selects for each positive pair the most similar negative that is less similar than the positive:
+    $n_{ap}=\arg\max_{n:\,s_{ap}>s_{an}}s_{an}$, Eq. 2.20 of the thesis.  With a margin λ, selects every triplet with
     $s_{ap}-\lambda<s_{an}<s_{ap}$: `TripletMarginMiner` of kind ``"semihard"``.  Schroff et al. 2015.
 
     Args:
@@ -99,10 +99,10 @@ class SemiHardMiner(TripletMiner):
 class TripletMarginMiner(TripletMiner):
     r"""All triplets of one kind, by the margin $s_{ap}-s_{an}$ between their positive and their negative.
 
-    ``"all"`` are those that violate the margin λ, $s_{an}>s_{ap}-\lambda$; ``"hard"`` of these, the negative is at least as
-    similar as the positive, $s_{an}\ge s_{ap}$; ``"semihard"`` of these, it is less similar; ``"easy"`` are those that do
-    not violate the margin.  Schroff et al. 2015.  λ may have any sign: below zero, ``"all"`` and ``"hard"`` are the same
-    triplets, and there are no semi-hard ones.
+    ``"all"`` triplets violate the margin λ, $s_{an}>s_{ap}-\lambda$.  Of these, in ``"hard"`` ones the negative is at
+    least as similar as the positive, $s_{an}\ge s_{ap}$, and in ``"semihard"`` ones it is less similar.  ``"easy"``
+    triplets do not violate the margin.  Schroff et al. 2015.  λ may have any sign: below zero, ``"all"`` and ``"hard"``
+    are the same triplets, and there are no semi-hard ones.
 
     Args:
         margin: the margin λ, on the similarity: with a Euclidean similarity it is a difference of distances.
@@ -159,7 +159,7 @@ def _choose_kind(kind: str, margin: float) -> Choice:
     violates = s_p - margin < s
     if kind == "semihard":
         violates = violates & (s < s_p)
-    elif kind == "hard" and margin > 0.0:  # otherwise a violation of the margin is one of the order
+    elif kind == "hard" and margin > 0.0:  # otherwise every violation of the margin is also a violation of the order
         violates = logical_not(s < s_p)
     elif kind == "easy":
         violates = logical_not(violates)
@@ -182,6 +182,6 @@ def _refine_kind(miner: TripletMiner, rows: WholeRows, kind: str, margin: float)
 
 def _pairs_in_band(chunk: RowChunk, margin: float) -> tuple[Tensor, Tensor]:
     """The positive and the negative pairs of semi-hard triplets."""
-    # a band below zero is empty
+    # with a negative margin the range is empty
     counts = count_within(chunk.similarities, *chunk.masks(), max(margin, 0.0), below=True)
     return counts[0] > 0, counts[1] > 0

@@ -1495,7 +1495,7 @@ run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samp
 }] }] }),
 },
 "HAP": {
-about: "Hierarchical average precision: one minus H-AP, in which a mistake costs less the more levels it gets right.",
+about: "Hierarchical average precision: one minus H-AP, in which a mistake costs less if more levels are correct.",
 cite: "Ramzi et al. 2022",
 kind: "HAPLoss",
 miner: null,
@@ -3076,7 +3076,7 @@ run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples 
 }] }] }),
 },
 "P2SGrad": {
-about: "P2SGrad: cosines with the proxies should be one for the own class and zero for the others.",
+about: "P2SGrad: pulls the cosine to one for the proxy of a sample's class and to zero for the others.",
 cite: "Zhang et al. 2019",
 kind: "P2SGradLoss",
 miner: null,
@@ -3419,7 +3419,7 @@ run: lossOf({ names: ["margin", "alpha"], alone: [], matrices: [{ between: "prox
 }] }] }),
 },
 "Proxy-Anchor": {
-about: "Proxy-Anchor: proxies are the anchors, and the whole batch their positives and negatives.",
+about: "Proxy-Anchor: proxies are the anchors, and the samples of the batch are their positives and negatives.",
 cite: "Kim et al. 2020",
 kind: "ProxyAnchorLoss",
 miner: null,
@@ -3895,7 +3895,7 @@ run: lossOf({ names: ["margin1", "margin2"], alone: [], matrices: [{ between: "s
 }, averaged("nonzero", QuadrupletLoss_matrix)] }] }),
 },
 "Quadruplet-wise": {
-about: "Quadruplet-wise constraints: every positive pair is more similar than every negative pair, whosever they are.",
+about: "Quadruplet-wise constraints: every positive pair should be more similar than every negative pair of the batch.",
 cite: "Law et al. 2013",
 kind: "QuadrupletWiseLoss",
 miner: null,
@@ -6252,7 +6252,7 @@ run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples 
 }] }] }),
 },
 "Threshold-consistent margin": {
-about: "Threshold-consistent margin: pulls positives above one threshold and negatives below another, in all classes alike.",
+about: "Threshold-consistent margin: pulls positives above one threshold, pushes negatives below another.",
 cite: "Zhang et al. 2024",
 kind: "ThresholdConsistentMarginLoss",
 miner: null,

@@ -1,7 +1,7 @@
 """Contracts of losses, miners and similarities as test classes: a subclass lists its cases and inherits all tests.
 
-The contracts ship with the library, so that what is written outside it can be tested in the same way.  They need the
-``testing`` extra.
+The contracts ship with the library, so that losses, miners and similarities of other projects can be tested in the same
+way.  They need the ``testing`` extra.
 """
 
 from importlib.util import find_spec

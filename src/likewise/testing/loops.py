@@ -13,8 +13,8 @@ import pytest
 def loop_over(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test once per value, inside one test; a failure names the value in a note.
 
-    It takes the place of ``pytest.mark.parametrize`` where the values are many and each run takes milliseconds: pytest
-    spends about ten on every test that it collects, schedules and reports.
+    Use it instead of ``pytest.mark.parametrize`` for many values with runs of milliseconds: pytest needs about ten
+    milliseconds to collect, schedule and report each test.
 
     Args:
         names: the arguments of the test that receive the values, separated by commas.

@@ -312,7 +312,7 @@ class _Scope:
 
 
 def _is_call(node: Apply) -> bool:
-    """Return whether an operation is spelled as a call, which needs no parentheses around it or its arguments."""
+    """Return whether an operation is written as a call, which does not need parentheses around it or its arguments."""
     return OPERATIONS[node.operation].javascript.endswith(")")
 
 

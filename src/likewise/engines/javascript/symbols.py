@@ -29,7 +29,7 @@ class Parameter(Formula):
 
 
 class Symbol(float):
-    """A number that remembers how it was computed from hyper-parameters.
+    """A number that stores how it was computed from hyper-parameters.
 
     A loss whose hyper-parameters are symbols declares its formula as usual: Python compares a symbol by its value, arithmetic
     with numbers gives another symbol, and a formula shows it by name.  A Python function of the value, such as `math.log`,

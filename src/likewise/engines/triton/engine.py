@@ -5,11 +5,12 @@ per tile and row.  Backward: one kernel recomputes each tile and writes the grad
 passes at once, and a matrix product turns them into gradients of the embeddings.  There are no atomic operations: the same
 input gives the same bits.
 
-A number per pair is the exception: kernels read it from a matrix, and its gradient is one; so is that of a number per pair in
-a miner's condition.
+Numbers per pair are the exception: kernels read them from a matrix, and their gradient is a matrix, also if they are
+part of a miner's condition.
 
 A pass may use the value of an earlier fold inside a curve.  The gradient of that value is the sum of the curve's
-derivatives by it, which the forward kernel accumulates together with the fold: the backward pass needs no further kernel.
+derivatives by it, which the forward kernel accumulates together with the fold, so that the backward pass does not need
+another kernel.
 """
 
 from __future__ import annotations

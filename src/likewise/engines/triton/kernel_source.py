@@ -57,7 +57,7 @@ class Pairing(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KernelSpec:
-    """What the kernels of a batch have in common.
+    """The properties that the kernels of a batch share.
 
     Args:
         leaves: the arguments of the formulas.
@@ -88,8 +88,8 @@ class Tiles(Enum):
     """The tiles that a kernel processes.
 
     In a batch that is sorted by label, a tile has positives only if the label ranges of its rows and columns overlap.  All
-    other tiles have negatives only and need no masks: a separate kernel without branches processes them, at the speed of
-    a plain product.  The remaining tiles, including those that cross the edge of the matrix, are few.
+    other tiles contain only negatives and do not need masks: a separate kernel without branches processes them, at the
+    speed of a plain product.  The remaining tiles, including those that cross the edge of the matrix, are few.
     """
 
     ALL = "all"

@@ -56,8 +56,8 @@ def launch(
         programs: the number of programs.
         arguments: all arguments, in order.
         device: the device of the tensors.
-        warps: per program.
-        stages: of the pipeline that loads operands.
+        warps: the number of warps per program.
+        stages: the number of stages of the pipeline that loads operands.
     """
     with use_device(device):
         # fused multiply-adds are Triton's default, which version 3.9 announces to change
@@ -82,11 +82,11 @@ class TileShape:
     """The size of a kernel's tiles, and how they are computed.
 
     Args:
-        rows: of a tile.
-        columns: of a tile.
+        rows: the rows of a tile.
+        columns: the columns of a tile.
         depth: dimensions that are multiplied at a time.
-        warps: per tile.
-        stages: of the pipeline that loads operands.
+        warps: the number of warps per tile.
+        stages: the number of stages of the pipeline that loads operands.
     """
 
     rows: int
@@ -149,8 +149,8 @@ class Operands:
         codes: 1 for a positive pair, 2 for a negative one, as bytes, or ``None`` if there are labels.
         precision: Triton's name of the precision of float32 products.
         size: m, n and width.
-        dtype: of both operands.
-        device: of all tensors.
+        dtype: the dtype of both operands.
+        device: the device of all tensors.
     """
 
     left: Tensor

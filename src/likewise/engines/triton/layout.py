@@ -16,7 +16,7 @@ from likewise.engines.triton.product import ProductSpec, make_factors
 from likewise.formula import Formula, Labels, Mined, PairBatch, Relation, s
 
 MIN_SORTED_PAIRS = 2**20
-"""Pairs from which on a batch is sorted by label: most tiles then have negatives only."""
+"""The number of pairs from which a batch is sorted by label; most tiles then contain only negatives."""
 
 MAX_SORTED_BYTES = 2**28
 """Bytes of references that may be copied into another order."""
