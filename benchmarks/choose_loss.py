@@ -1,20 +1,17 @@
-"""Which loss under which conditions?  Eight losses on Glyphs: label noise, images per class, classes, batch sizes.
+"""Which loss under which conditions?  Eight losses on Glyphs, by label noise and images per class.
 
     python -m benchmarks.choose_loss            writes results/choose-loss-cpu.json row by row; run it again to continue
-    python -m benchmarks.choose_loss --page     also fills the tables of docs/choose-a-loss.md
+    python -m benchmarks.choose_loss --page     fills the tables of docs/choose-a-loss.md
     python -m benchmarks.choose_loss --quick    a smoke test; prints, and writes nothing
 
 A small convolutional network is trained on training characters and measured on test characters, which no training has
 seen.  One condition changes at a time; all other settings are those of the base condition: 200 classes of 16 images,
-correct labels, batches of 128.  Every training sees
-the same number of images (except where that number is what changes), so a smaller batch means more steps.
-Losses keep their default settings (ArcFace: scale 32).  The learning rates of each loss are chosen once, in the base
+correct labels, batches of 128.  Every training sees the same number of images.  Losses keep their default settings (ArcFace: scale 32).  The learning rates of each loss are chosen once, in the base
 condition, by MAP@R on validation characters, and kept for all other conditions.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import statistics
 import time
@@ -69,16 +66,10 @@ BASE = Condition()
 AXES: dict[str, list[Condition]] = {
     "noise": [BASE, Condition(noise=0.2), Condition(noise=0.4)],
     "images": [Condition(images=2), Condition(images=4), BASE],
-    "seen": [BASE, Condition(seen=4 * SEEN)],
-    "classes": [Condition(classes=50), BASE, Condition(classes=719)],
-    "batch": [Condition(batch=32), BASE, Condition(batch=512)],
 }
 HEADS = {
     "noise": [f"{condition.noise:.0%} wrong" for condition in AXES["noise"]],
     "images": [f"{condition.images} images" for condition in AXES["images"]],
-    "seen": [f"{condition.seen // BATCH} steps" for condition in AXES["seen"]],
-    "classes": [f"{condition.classes} classes" for condition in AXES["classes"]],
-    "batch": [f"batch {condition.batch}" for condition in AXES["batch"]],
 }
 CONDITIONS = list(dict.fromkeys(itertools.chain.from_iterable(AXES.values())))
 
@@ -217,7 +208,9 @@ def values(rows: list[Row], name: str, condition: Condition, metric: str) -> lis
 
 
 def cell(found: list[float]) -> str:
-    """The mean over seeds, and half of the range."""
+    """The mean over seeds, and half of the range; a dash where seeds are missing."""
+    if len(found) < SEEDS:
+        return "–"
     return f"{statistics.mean(found):.1f} ± {(max(found) - min(found)) / 2:.1f}"
 
 
@@ -244,7 +237,7 @@ def blocks(report: dict[str, Any]) -> dict[str, str]:
     return made
 
 
-def smoke(options: argparse.Namespace) -> None:
+def smoke() -> None:
     """Train every loss once for a few steps on a few classes."""
     pixels = Glyphs("train", images_per_class=4).pixels()[:80].unflatten(0, (20, 4))
     data = {"train": pixels, "test": (pixels.flatten(0, 1), torch.arange(20).repeat_interleave(4))}
@@ -261,15 +254,16 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.quick:
-        smoke(options)
+        smoke()
         return
     head = {
         "machine": {**machine("cpu"), "threads": 1, **versions("torch", "numpy", "pillow", "matplotlib")},
     }
     report = read(RESULT) or {**head, "rows": []}
-    work(report, options.seeds)
     if options.page:
         fill(PAGE, blocks(report))
+    else:
+        work(report, options.seeds)
 
 
 if __name__ == "__main__":
