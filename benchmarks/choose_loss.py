@@ -65,7 +65,7 @@ class Condition:
 BASE = Condition()
 AXES: dict[str, list[Condition]] = {
     "noise": [BASE, Condition(noise=0.2), Condition(noise=0.4)],
-    "images": [Condition(images=2), Condition(images=4), BASE],
+    "images": [Condition(images=2), BASE],
 }
 HEADS = {
     "noise": [f"{condition.noise:.0%} wrong" for condition in AXES["noise"]],
