@@ -161,7 +161,7 @@ def main() -> None:
         described["threads"] = options.threads
         arguments = {name: getattr(options, name) for name in ("classes", "batch", "dim", "rounds")}
         report = {"machine": described, "arguments": {**arguments, "share": SHARE}, "rows": rows}
-        write(report, RESULTS, run_in_child / "classes-cpu.json")
+        write(report, RESULTS / "classes-cpu.json")
         show(report)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.engines.bars import bars, find
+from benchmarks.engines.bars import find, groups
 from benchmarks.harness import number, page, times
 
 Report = dict[str, Any]
@@ -72,14 +72,18 @@ def machine_block(report: Report) -> str:
 
 
 def bars_block(report: Report) -> str:
-    """What was asked for and what was reached."""
-    rows = []
-    for bar in bars(report):
-        limit = "runs" if math.isinf(bar.limit) else f"{'≥' if bar.at_least else '≤'} {bar.limit:,g} {bar.unit}".strip()
-        found = "–" if math.isnan(bar.found) else f"{amount(bar.found)} {bar.unit}".strip()
-        verdict = f"**{bar.verdict}**" if bar.verdict == "missed" else bar.verdict
-        rows.append([bar.what, limit, found, verdict])
-    return table(["", "asked", "measured", ""], rows)
+    """Targets: for each subject why it matters, the target, what was measured, met or not."""
+    texts = []
+    for title, reason, found in groups(report):
+        rows = []
+        for bar in found:
+            limit = (
+                "runs" if math.isinf(bar.limit) else f"{'≥' if bar.at_least else '≤'} {bar.limit:,g} {bar.unit}".strip()
+            )
+            measured = "–" if math.isnan(bar.found) else f"{amount(bar.found)} {bar.unit}".strip()
+            rows.append([bar.what, limit, measured, f"**{bar.verdict}**" if bar.verdict == "not met" else bar.verdict])
+        texts.append(f"**{title}.** {reason}\n\n{table(['', 'target', 'measured', ''], rows)}")
+    return "\n\n".join(texts)
 
 
 def amount(value: float) -> str:
@@ -87,39 +91,54 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else number(value)
 
 
+SHORT = {
+    "bf16": "bf16",
+    "float32, bf16 allowed (`medium`)": "`medium`",
+    "float32, TF32 allowed (`high`)": "`high`",
+    "float32": "float32",
+}
+
+
 def large_block(report: Report) -> str:
-    """Times and memory of pair losses, by precision."""
-    sizes = sorted(names(report, "large", "size"))
+    """Times and memory of pair losses: a row for each loss and size, a column for each engine and precision."""
+    columns = [(engine, words) for engine in ("triton", "chunked", "dense", PEER) for words in SHORT]
     rows = []
     for loss in names(report, "large"):
-        for words, wanted in PRECISIONS.items():
-            for contender in ("triton", "chunked", "dense", PEER):
-                chosen = {"part": "large", "loss": loss, "contender": contender, **wanted}
-                cells = [cell(find(report, size=size, **chosen)) for size in sizes]
-                if any(text != "–" for text in cells):
-                    rows.append([f"{loss}, {words}, {contender}", *cells])
-    return table(["ms / MiB beyond the inputs", *(f"B = {size:,}" for size in sizes)], rows)
+        for size in sorted(names(report, "large", "size")):
+            wanted = {"part": "large", "loss": loss, "size": size}
+            rows.append([
+                f"{loss}, {size:,}",
+                *(cell(find(report, contender=engine, **PRECISIONS[words], **wanted)) for engine, words in columns),
+            ])  # fmt: skip
+    return compact(["loss, B", *columns], rows)
+
+
+def compact(head: list[Any], rows: list[list[str]]) -> str:
+    """A table without the columns and rows that are empty."""
+    rows = [row for row in rows if any(text != "–" for text in row[1:])]
+    kept = [0, *(at for at in range(1, len(head)) if any(row[at] != "–" for row in rows))]
+    shown = [head[0], *(f"{'PML' if engine == PEER else engine} {SHORT[words]}" for engine, words in head[1:])]
+    return table([shown[at] for at in kept], [[row[at] for at in kept] for row in rows])
 
 
 def proxies_block(report: Report) -> str:
-    """Class heads: times, memory, and memory beyond the proxies and their gradient."""
+    """Class heads: time, and memory beyond the proxies and their gradient."""
+    columns = [(engine, words) for engine in ("triton", PEER) for words in SHORT]
+    found = list(find(report, part="proxies"))
+    cases = sorted({(row["key"]["loss"], row["key"]["classes"], row["key"]["size"]) for row in found})
     rows = []
-    found = sorted(
-        find(report, part="proxies"), key=lambda row: (row["key"]["loss"], row["key"]["classes"], row["key"]["size"])
-    )
-    for row in found:
-        key = row["key"]
-        precision = next(words for words, wanted in PRECISIONS.items() if wanted.items() <= key.items())
-        mixed = ", float32 proxies" if key["input"] != key["proxies"] else ""
-        beyond = row.get("beyond_proxies_mib", row.get("extra_mib"))
-        rows.append([
-            f"{key['loss']}, {key['classes']:,} classes, B = {key['size']:,}",
-            f"{key['contender']}, {precision}{mixed}",
-            number(row["median_ms"]),
-            "–" if beyond is None else number(max(beyond, 0.0)),
-            f"{row['value_error']:.0e}",
-        ])  # fmt: skip
-    return table(["", "", "ms", "MiB beyond the proxies and their gradient", "error of the value"], rows)
+    for loss, classes, size in cases:
+        wanted = {"part": "proxies", "loss": loss, "classes": classes, "size": size}
+        cells = []
+        for engine, words in columns:
+            same = [
+                row
+                for row in find(report, contender=engine, **PRECISIONS[words], **wanted)
+                if row["key"]["input"] == row["key"]["proxies"]
+            ]
+            cells.append(cell(same, "beyond_proxies_mib" if same and "beyond_proxies_mib" in same[0] else "extra_mib"))
+        rows.append([f"{loss}, {classes:,}, {size:,}", *cells])
+    return compact(["loss, classes, B", *columns], rows)
 
 
 def triplets_block(report: Report) -> str:
@@ -137,20 +156,22 @@ def triplets_block(report: Report) -> str:
 
 
 def rate_block(report: Report) -> str:
-    """Operations in a second."""
+    """Operations per second of torch.matmul and of one loss; the results have those of the others."""
     rows = []
     for row in find(report, part="rate"):
         key = row["key"]
-        who = "torch.matmul" if key["contender"] == "torch" else f"{key['loss']}, Triton, {key['what']}"
+        if key["contender"] != "torch" and key["loss"] != "Multi-similarity":
+            continue
+        who = "torch.matmul" if key["contender"] == "torch" else f"{key['loss']}, {key['what']}"
         given = "bf16" if key["input"] == "bfloat16" else f"float32, {key['products']}"
         rows.append([who, f"{key['size']:,}", given, number(row["median_ms"]), number(row["tflops"])])
     return table(["", "B", "products", "ms", "TFLOP/s"], rows)
 
 
 def small_block(report: Report) -> str:
-    """Every loss at the small sizes: a call, the same without graphs, the device's part of it, theirs."""
+    """Every loss at the smallest size: a call, the same without graphs, device time, PML; then ours and PML by size."""
     sizes = sorted(names(report, "small", "size"))
-    rows = []
+    first, others = [], []
     for loss in names(report, "small"):
         cells = []
         for size in sizes:
@@ -162,11 +183,12 @@ def small_block(report: Report) -> str:
                 *((ours or {}).get(how, {}).get("median_ms") for how in ("plain", "graph")),
                 None if theirs is None else theirs["median_ms"],
             ]
-            cells.append(" / ".join("–" if value is None else number(value) for value in shown))
-        rows.append([loss, *cells])
-    return table(
-        ["a call / without graphs / the device alone / theirs, in ms", *(f"B = {size:,}" for size in sizes)], rows
-    )
+            cells.append(["–" if value is None else number(value) for value in shown])
+        first.append([loss, *cells[0]])
+        others.append([loss, *(f"{each[0]} / {each[3]}" for each in cells)])
+    head = [f"B = {sizes[0]:,}, ms", "likewise", "without graphs", "device time", "PML"] if sizes else []
+    by_size = ["likewise / PML, ms", *(f"B = {size:,}" for size in sizes)]
+    return f"{table(head, first)}\n\n{table(by_size, others)}"
 
 
 def compiled_block(report: Report) -> str:
@@ -181,7 +203,7 @@ def compiled_block(report: Report) -> str:
 
 
 def auto_block(report: Report) -> str:
-    """Who is fastest where: anchors down, references across."""
+    """Which engine is fastest where: anchors down, references across."""
     texts = []
     for loss in names(report, "auto"):
         found = list(find(report, part="auto", loss=loss, input="float32"))
@@ -236,7 +258,7 @@ def precision_block(report: Report) -> str:
                 *(f"{value:.0e}" for value in worst),
                 "; ".join(beyond) or "none",
             ])  # fmt: skip
-    head = ["", "cases", "value, worst", "dense engine's", "gradient, worst", "dense engine's", "over twice the dense"]
+    head = ["engine, dtype", "cases", "value", "dense value", "gradient", "dense gradient", "over twice the dense"]
     return table(head, rows)
 
 

@@ -209,9 +209,9 @@ def agreement_block(report: Report) -> str:
     gradient = max(checked, key=lambda row: row["precision"]["gradient"])
     usual = statistics.median(row["precision"]["gradient"] for row in checked)
     text = (
-        f"In float64 both have the same value in {len(agree)} of the {len(asked)} cells where both could be asked "
+        f"In float64 both libraries have the same value in {len(agree)} of the {len(asked)} cells that were compared "
         f"(largest relative difference {worst:.0e}). Our float32 values are within {value['precision']['value']:.0e} of "
-        f"our float64 values ({place(value)}), relatively. Our float32 gradients are {usual:.0e} away in the median cell "
+        f"our float64 values ({place(value)}), relative. Our float32 gradients differ by {usual:.0e} in the median cell "
         f"and {gradient['precision']['gradient']:.0e} at most ({place(gradient)})."
     )
     differ = [place(row) for row in asked if not row["agreement"]["agrees"]]

@@ -71,8 +71,8 @@ def planned(configs: Mapping[str, Mapping[str, Any]], results: Sequence[Result])
 
 
 PARTS = {
-    "the rest": "all that helped but larger images",
-    "larger images": "larger images alone",
+    "the rest": "all that helped except larger images",
+    "larger images": "only larger images",
     "together": "all that helped",
     "all classes": "all that helped, all training classes",
 }

@@ -191,7 +191,9 @@ def tables_of(
         rows = [
             [one["question"], one["claimed by"], plot_verdict.sentence(one["sentence"])] for one in verdict["claims"]
         ]
-        said = "Differences are of the same seeds (of sizes and tuning: of the same methods), in points of MAP@R on the test classes."
+        said = (
+            "Differences are paired by seed (for sizes and tuning: by method), in points of MAP@R on the test classes."
+        )
         made["What papers claim, tested"] = StudyTable(
             ["question", "asked by", "answer"], rows, said, command, words=True
         )
@@ -199,12 +201,12 @@ def tables_of(
         made[EQUAL] = StudyTable(["setting", "for all"], equal(config, search), words=True)
         made[UNEQUAL] = StudyTable(["what", "how"], unequal(search), words=True)
     if verdict is not None:
-        made["The five best in four sizes"] = shown(plot_verdict.sizes_table(verdict), "In per cent.", command)
+        made["The five best in four sizes"] = shown(plot_verdict.sizes_table(verdict), "In percent.", command)
         if verdict["separated"]:
-            said = "Four models of 128 dimensions, trained on three quarters of the classes each: the mean of their numbers, and their embeddings put together."
+            said = "Four models of 128 dimensions, each trained on three quarters of the classes: the mean of their metrics, and the metrics of their concatenated embeddings."
             made["The reality check's own protocol"] = shown(plot_verdict.folds_table(verdict), said, command)
         if any(each["validation"] for each in verdict.get("further", ())):
-            said = "Changes outside of the loss, one at a time on validation classes (three seeds); all that helped (✓) on test classes."
+            said = "Changes outside the loss, one at a time on validation classes (three seeds); all that helped (✓) on test classes."
             made["How far it goes"] = shown(plot_verdict.further_table(verdict), said, command)
         made["What it took"] = shown(
             plot_verdict.cost_table(verdict), f"On {' and '.join(verdict['cost']['machines'])}.", command
@@ -217,9 +219,12 @@ def tables_of(
                 "python -m studies.birds.plot_models",
             )
     if parity is not None:
-        made["Parity: the same losses of two libraries"] = shown(
-            plot_parity.table(dict(parity)), plot_parity.words(dict(parity)), "python -m studies.birds.plot_parity"
-        )
+        for metric in ("MAP@R", "R@1"):
+            made[f"Parity: the same losses of two libraries, {metric}"] = shown(
+                plot_parity.table_of(dict(parity), metric),
+                plot_parity.words(dict(parity)),
+                "python -m studies.birds.plot_parity",
+            )
     return made
 
 
@@ -236,18 +241,18 @@ def equal(config: Report, search: Report | None) -> list[list[str]]:
             "network",
             f"{model['trunk']}, pretrained on ImageNet, {model['pool']} pooling, {model['head']} head, batch norm frozen",
         ],
-        ["sizes of the embedding", ", ".join(map(str, DIMS))],
+        ["embedding sizes", ", ".join(map(str, DIMS))],
         [
             "images and augmentation",
             f"the transform {config['transform']}: crops of {TRANSFORMS[config['transform']].train.size} px",
         ],
         [
             "batches",
-            f"{sampler['classes']} classes × {sampler['per_class']} images, {sampler['steps']} batches in each of {training['epochs']} epochs",
+            f"{sampler['classes']} classes × {sampler['per_class']} images, {sampler['steps']} batches per epoch, {training['epochs']} epochs",
         ],
         [
             "optimizer",
-            f"{optimizer['name']}, weight decay {optimizer['weight_decay']:g}, {config['schedule']['name']} decay of the rate",
+            f"{optimizer['name']}, weight decay {optimizer['weight_decay']:g}, {config['schedule']['name']} decay of the learning rate",
         ],
         [
             "validation classes",
@@ -257,7 +262,7 @@ def equal(config: Report, search: Report | None) -> list[list[str]]:
     ]
     if search is not None:
         rounds = sorted({row["rounds"] for row in search["rows"]})
-        rows.append(["settings tried in the search", " to ".join(map(str, dict.fromkeys((rounds[0], rounds[-1]))))])
+        rows.append(["settings per search", " to ".join(map(str, dict.fromkeys((rounds[0], rounds[-1]))))])
     return rows
 
 
@@ -274,44 +279,44 @@ def unequal(search: Report | None) -> list[list[str]]:
     rows = [
         [
             "learning rate",
-            f"searched for every method, from {RATE.low:g} to {RATE.high:g}; after the first five settings of most methods its range was widened downward to {RATE.low:g}, for every method",
+            f"searched for every method from {RATE.low:g} to {RATE.high:g}; the range was widened downward to {RATE.low:g} for every method after the first five settings of most methods",
         ],
         [
             "learning rate of the loss",
-            f"searched from {LEARNED_RATE.low:g} to {LEARNED_RATE.high:g} for the {len(learners)} methods that learn something themselves; the others have none",
+            f"searched from {LEARNED_RATE.low:g} to {LEARNED_RATE.high:g} for the {len(learners)} methods with learned parameters",
         ],
         [
-            "first length of proxies",
-            f"{least:.1f} ({short}) to {most:.1f} ({long}), as each loss draws them: only their directions count, and a longer one "
-            "turns more slowly at the same rate",
+            "initial length of proxies",
+            f"{least:.1f} ({short}) to {most:.1f} ({long}), the default of each loss; only directions matter, but a longer proxy turns "
+            "more slowly at the same rate",
         ],
         [
-            "where a search starts",
-            "at the defaults of each loss, but CosFace and ArcFace at a scale of 32 instead of 64, as in the section on parity",
+            "first setting of a search",
+            "the defaults of each loss; CosFace and ArcFace use scale 32 instead of 64, as in the section on parity",
         ],
         [
-            "size of the embedding",
-            f"every search was in {DIMS[0]} dimensions; in other sizes, and in folds, its settings are used as they are",
+            "embedding size",
+            f"all searches use {DIMS[0]} dimensions; other sizes and folds reuse their settings",
         ],
         [
             "model",
-            f"as above, except for losses that are not themselves without a setting of their own: {models}",
+            f"as above, except for losses that require another setting: {models}",
         ],
         [
             "draws",
-            "methods with equally many numbers were given the same draws, each in its own ranges",
+            "methods with the same number of searched parameters use the same draws, scaled to their own ranges",
         ],
     ]
     if search is not None:
         counts = sorted(len(row["searched"]) for row in search["rows"])
         rows.append(
             [
-                "how much is searched",
-                f"{counts[0]} to {counts[-1]} numbers: who has more of them finds less of the best in as many rounds",
+                "searched parameters",
+                f"{counts[0]} to {counts[-1]} per method; with more parameters, ten settings cover less of the space",
             ]
         )
         ended = sorted(sum(one["val MAP@R"] is not None for one in row["points"]) for row in search["rows"])
-        rows.append(["settings trained to their end", f"{ended[0]} to {ended[-1]}; the others were stopped early"])
+        rows.append(["fully trained settings", f"{ended[0]} to {ended[-1]} per method; the others were pruned"])
     return rows
 
 

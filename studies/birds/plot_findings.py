@@ -49,7 +49,8 @@ def main() -> None:
     if verdict is None or verdict["waiting"]:
         raise SystemExit("results/verdict.json must hold all trainings, but some are still to come")
     parity = json.loads((RESULTS / "parity.json").read_text())
-    fill(PAGE, {"findings": findings(verdict, parity), "further-words": moved(verdict, parity)})
+    recent = json.loads((RESULTS / "recent.json").read_text())
+    fill(PAGE, {"findings": findings(verdict, parity, recent), "further-words": moved(verdict, parity)})
     draw_claims(verdict, ASSETS / "birds-claims.svg")
     draw_further(verdict, untuned(parity), ASSETS / "birds-further.svg")
 
@@ -57,8 +58,8 @@ def main() -> None:
 # ---- in words
 
 
-def findings(report: Row, parity: Row) -> str:
-    """The study in a few sentences, each with its number and where it is told."""
+def findings(report: Row, parity: Row, recent: Row) -> str:
+    """The study in ten sentences, each with its numbers and a link to the section that has them."""
     answers = {one["question"]: one for one in report["claims"]}
     best, other = report["further"]
     flattered = answers[FLATTERY]["methods"].values()
@@ -69,31 +70,49 @@ def findings(report: Row, parity: Row) -> str:
         points(answers[each])["mean"] for each in (SIZE.format(512, 128), SIZE_OF_FIVE, SIZE.format(1024, 512))
     )
     said = [
-        f"**The best losses lie close together.** {len(scores)} methods, tuned alike, reach MAP@R {100 * scores[-1]:.1f} to "
-        f"{100 * scores[0]:.1f}; the {TOP} best are within {100 * (scores[0] - scores[TOP - 1]):.1f} points, where one function that is "
-        f"written in two ways ended {written:.1f} apart after the same search ([verdict](#verdict), [claims](#claims)).",
+        f"**The best losses are close together.** {len(scores)} methods, each tuned with the same budget, reach MAP@R "
+        f"{100 * scores[-1]:.1f} to {100 * scores[0]:.1f}; the {TOP} best are within {100 * (scores[0] - scores[TOP - 1]):.1f} points "
+        "([results](#verdict)).",
+        f"**The search itself moves results by more than that.** One function, written in two ways and searched with the same budget, "
+        f"ended {written:.1f} points apart ([claims](#claims)).",
         newer([answers[RIVAL.format(name)] for name in RECENT]),
+        later(recent["against"]),
         additions(answers),
-        f"**Larger images count most.** Enlarging the same photographs moves {best['method']} by {larger} points, all changes outside of "
-        f"the loss that looked good on validation classes by {total}; contrastive goes from {mean(other, 'verdict')} to "
-        f"{mean(other, 'together')} with those that looked good for it ([how far it goes](#further)).",
-        f"**Who chooses on test classes** reports {100 * statistics.median(flattered):.2f} points more in the middle of "
-        f"{len(flattered)} methods, up to {100 * max(flattered):.2f} ([claims](#claims)).",
-        f"**512 dimensions** are {all_of:.1f} points above 128 over all methods, {five:.1f} over the five that are best on validation "
-        f"classes; for these 1,024 are {wide:.1f} above 512 ([sizes](#sizes)).",
-        f"**The losses are the losses.** With everything equal and three seeds, {len(parity['rows']) - len(told_apart(parity))} of "
-        f"{len(parity['rows'])} cannot be told from pytorch-metric-learning's ([parity](#parity)).",
+        f"**Larger images matter most.** Enlarging the same photographs changes {best['method']} by {larger} points "
+        "([beyond the loss](#further)).",
+        f"**Changes outside the loss add up.** All changes that helped on validation classes together give {best['method']} {total} points; "
+        f"contrastive goes from {mean(other, 'verdict')} to {mean(other, 'together')} with those that helped it ([beyond the loss](#further)).",
+        f"**Tuning on test classes inflates results** by {100 * statistics.median(flattered):.2f} points (median of {len(flattered)} methods), "
+        f"at most by {100 * max(flattered):.2f} ([claims](#claims)).",
+        f"**Embedding size matters up to 512.** 512 dimensions are {all_of:.1f} points above 128 over all methods and {five:.1f} over the five "
+        f"best on validation classes; for these five, 1,024 dimensions are {wide:.1f} above 512 ([sizes](#sizes)).",
+        f"**Our losses match the reference.** With identical conditions and three seeds, {len(parity['rows']) - len(told_apart(parity))} of "
+        f"{len(parity['rows'])} losses are not distinguishable from those of pytorch-metric-learning ([parity](#parity)).",
     ]
-    return "\n".join(f"- {each}" for each in said)
+    return "\n".join(f"{number}. {each}" for number, each in enumerate(said, 1))
 
 
 def newer(rivals: Sequence[Row]) -> str:
-    """Newer losses beside the oldest one."""
+    """Newer losses against the oldest one."""
     gains = [points(one)["mean"] for one in rivals if one["verdict"] == "better"]
     return (
-        f"**Newer is not always better.** Of {len(rivals)} losses of 2018 and later {len(gains)} are above the contrastive loss of 2006, "
-        f"by {min(gains):.1f} to {max(gains):.1f} points, {count(rivals, 'worse')} are below it and "
-        f"{count(rivals, 'not distinguishable')} not distinguishable ([claims](#claims))."
+        f"**Newer is not always better.** Of {len(rivals)} losses published in 2018 or later, {len(gains)} are better than the contrastive "
+        f"loss of 2006, by {min(gains):.1f} to {max(gains):.1f} points, {count(rivals, 'worse')} are worse and "
+        f"{count(rivals, 'not distinguishable')} are not distinguishable from it ([claims](#claims))."
+    )
+
+
+def later(against: Sequence[Row]) -> str:
+    """The losses that were added later, against the same one."""
+    better = [
+        one["method"]
+        for one in sorted(against, key=lambda one: -one["difference"]["mean"])
+        if one["verdict"] == "better"
+    ]
+    return (
+        f"**The same holds for {len(against)} losses that were added later.** {len(better)} are better than contrastive "
+        f"({', '.join(better)}), {count(against, 'worse')} are worse and {count(against, 'not distinguishable')} are not distinguishable "
+        "([ranking losses](#metric))."
     )
 
 
@@ -107,10 +126,10 @@ def additions(answers: Mapping[str, Row]) -> str:
         if found["verdict"] == "better"
     ]
     return (
-        f"**Of what is added to a loss, little is sure to help.** Of {len(alone)} additions (mining, direction, language), with nothing "
-        f"else changed, {count(alone, 'better')} helps ({'; '.join(named)}), {count(alone, 'worse') or 'none'} harms and "
-        f"{len(unsure)} cannot be told from nothing; of {sum(one['edge'] for one in unsure)} of these the strength that was chosen is at the edge of those tried. With a search of its own for each, {count(own, 'better')} are better and "
-        f"{count(own, 'worse')} worse ([claims](#claims))."
+        f"**Most additions to a loss show no significant effect.** Of {len(alone)} additions (mining, direction, language) with nothing "
+        f"else changed, {count(alone, 'better')} helps ({'; '.join(named)}), {count(alone, 'worse')} hurt and {len(unsure)} show no "
+        f"significant effect; for {sum(one['edge'] for one in unsure)} of these the chosen strength is at the edge of the tried values. "
+        f"With a separate search for each, {count(own, 'better')} are better and {count(own, 'worse')} is worse ([claims](#claims))."
     )
 
 
@@ -128,19 +147,23 @@ def moved(report: Row, parity: Row) -> str:
     before, after = (said_of(beside(report, part, name, other["method"], METRIC)) for part in ("verdict", "together"))
     first = said_of(beside(report, "together", name, other["method"], "test R@1"))
     own = [each for each in best["helped"] if each not in other["helped"]]
-    only = f"; {' and '.join(own)} helped {name} alone, and {'is' if len(own) == 1 else 'are'} in it" if own else ""
+    only = (
+        f"; {' and '.join(own)} helped only {name} and {'is' if len(own) == 1 else 'are'} included for it"
+        if own
+        else ""
+    )
     test = {
         part: f"MAP@R {percent(found['MAP@R'])}, R@1 {percent(found['R@1'])}" for part, found in best["test"].items()
     }
     return (
-        f"All that helped brings {name} to {test['together']}: {total} points of MAP@R above the setting that the search found. **The "
-        f"larger images alone are {larger} of it, everything else alone {rest}**: without larger images {name} has {test['the rest']}, where the "
-        f"best of {plain['of']} losses as they come, {plain['loss']}, has MAP@R {100 * plain['MAP@R']:.2f}, R@1 {100 * plain['R@1']:.2f}. From "
-        f"all that helped, to learn from the validation classes too, up to the last epoch, changes MAP@R by {everyone}. {name} is "
-        f"{before} above {rival} before these changes and {after} after them, in R@1 {first}{only}. "
-        "Larger images move both by several times as much as the choice between the two. They cost: a "
-        f"training with all that helped takes {seconds(report, 'together'):.1f} s of the GPU in the mean of both methods, instead of "
-        f"{report['cost']['one training']['mean']:.1f}."
+        f"All changes that helped bring {name} to {test['together']}: {total} points of MAP@R above the setting from the search. "
+        f"**Larger images contribute {larger} when applied without the others; all other changes without larger images contribute {rest}.** "
+        f"Without larger images {name} has {test['the rest']}; the best of {plain['of']} losses at default settings, {plain['loss']}, has "
+        f"MAP@R {100 * plain['MAP@R']:.2f}, R@1 {100 * plain['R@1']:.2f}.\n\n"
+        f"Training on the validation classes too, up to the last epoch, changes MAP@R by {everyone}. {name} is {before} above {rival} "
+        f"before these changes and {after} after them, in R@1 {first}{only}. Larger images change both methods by several times the "
+        f"difference between the two. The cost: a training with all changes takes {seconds(report, 'together'):.1f} GPU seconds (mean of "
+        f"both methods) instead of {report['cost']['one training']['mean']:.1f}."
     )
 
 
@@ -194,7 +217,7 @@ def groups(report: Row) -> list[tuple[str, list[tuple[str, Row]]]]:
     return [
         ("newer losses against contrastive", sorted(newer, key=lambda pair: -pair[1]["difference"]["mean"])),
         ("added to a loss, nothing else changed", those((one.method, one.question) for one in ADDED)),
-        ("each as its own search found it", those((AGAINST(*pair), FOUND.format(*pair)) for pair in (*added, *MINED))),
+        ("each with its own search", those((AGAINST(*pair), FOUND.format(*pair)) for pair in (*added, *MINED))),
         ("one function, written in two ways", those([(AGAINST(*TWINS), TWICE)])),
         (
             "sizes and tuning",
@@ -227,7 +250,7 @@ def draw_claims(report: Row, path: Path) -> None:
         if one is None:
             label.set_fontweight("bold")
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    for verdict, ink in (*INK.items(), ("no question of better", OTHER)):
+    for verdict, ink in (*INK.items(), ("same function", OTHER)):
         axes.plot([], [], "o-", color=ink, label=verdict, mew=0)
     axes.legend(frameon=False, loc="lower left", labelcolor=GRAY, fontsize=8)
     axes.set_xlabel("difference in points of MAP@R on the test birds, 95% intervals", fontsize=8)
@@ -236,7 +259,7 @@ def draw_claims(report: Row, path: Path) -> None:
 
 def draw_further(report: Row, plain: Row, path: Path) -> None:
     """MAP@R on test classes of each part of what was taken further, both methods."""
-    parts = [("verdict", "as the search found it"), *PARTS.items()]
+    parts = [("verdict", "setting from the search"), *PARTS.items()]
     figure, axes = start(2.6)
     for shift, color, one in zip((-0.13, 0.13), COLORS, report["further"], strict=False):
         for number, (part, _) in enumerate(parts):
@@ -251,8 +274,8 @@ def draw_further(report: Row, plain: Row, path: Path) -> None:
     axes.set_ylim(len(parts) - 0.5, -0.5)
     axes.legend(frameon=False, loc="upper right", labelcolor=GRAY, fontsize=8)
     axes.set_xlabel(
-        "MAP@R on the test birds in per cent, 95% intervals of five seeds\n"
-        f"dotted: the best of the losses as they come, {plain['loss']}, all training classes",
+        "MAP@R on the test birds in percent, 95% intervals of five seeds\n"
+        f"dotted: the best loss at default settings, {plain['loss']}, all training classes",
         fontsize=8,
     )
     finish(figure, axes, path)

@@ -198,12 +198,11 @@ def models_words(report: Model) -> str:
     shown, band = report["lens"], report["lens"]["band"]
     gaps = ", ".join(f"{each['method']} {gap(each):.2f}" for each in report["models"])
     return (
-        f"On the map: {len(report['labels']):,} images, all those of {len(report['on the map'])} of the {report['classes']} "
-        f"test classes (one in every {report['classes'] // len(report['on the map'])}, in their order), the same for every "
-        f"model. Similarities are those of all pairs of the {report['images']:,} test images; the mean cosine of positive pairs "
-        f"is above that of negative pairs by: {gaps}. Weights are measured in {shown['batches']} batches of "
-        f"{shown['classes']} classes × {shown['per class']} test images; the band holds the weights from the "
-        f"{100 * band[0]:.0f}th to the {100 * band[1]:.0f}th percentile at that cosine."
+        f"The map shows {len(report['labels']):,} images: all images of {len(report['on the map'])} of the {report['classes']} test classes "
+        f"(every {report['classes'] // len(report['on the map'])}th class), the same for every model. Similarities are over all pairs of the "
+        f"{report['images']:,} test images. The mean cosine of positive pairs exceeds that of negative pairs by: {gaps}. Weights are measured "
+        f"in {shown['batches']} batches of {shown['classes']} classes × {shown['per class']} test images; the band covers the "
+        f"{100 * band[0]:.0f}th to the {100 * band[1]:.0f}th percentile of the weights at that cosine."
     )
 
 
@@ -226,11 +225,11 @@ def multiply_adds(trunk: str, size: int) -> float:
 
 
 ASSUMED = (
-    "An estimate, not a measurement: it takes the time of a training to grow with the multiplications and additions of its "
-    "network, as many epochs and images as here. That is too much for ResNet-50, whose dense convolutions use a GPU better "
-    "than the depthwise ones of EfficientNet-Lite0, and too little for full-size images, whose reading it does not count. "
-    "Seconds of the GPU are a training's own over how many shared the GPU with it: alone it takes less than its own and more "
-    "than these."
+    'The rows marked "about" are estimates, not measurements: they assume that training time is proportional to the multiply-adds of '
+    "the network, with the same epochs and images. This overestimates ResNet-50, whose dense convolutions use a GPU better than the "
+    "depthwise ones of EfficientNet-Lite0, and underestimates full-size images, because loading them is not counted. GPU seconds are wall "
+    "time divided by the number of trainings that shared the GPU: a training that does not share the GPU takes less than its shared wall "
+    "time and more than these."
 )
 
 
@@ -259,9 +258,9 @@ def estimate(cost: Model) -> list[list[str]]:
 ESTIMATE_HEAD = [
     "network",
     "pixels",
-    "million multiply-adds",
+    "M multiply-adds",
     "ratio",
-    "seconds of the GPU a training",
+    "GPU seconds per training",
     "hours for the study",
 ]
 

@@ -30,19 +30,18 @@ def main() -> None:
 
 
 def table(report: dict[str, Any]) -> str:
-    """A row for each loss: both means, and the difference."""
-    lines = [
-        f"| loss | R@1, {OURS} | R@1, {THEIRS} | difference | MAP@R, {OURS} | MAP@R, {THEIRS} | difference |",
-        "| :-- | --: | --: | --: | --: | --: | --: |",
-    ]
+    """A table for each metric, a row for each loss: both means, and the difference."""
+    return "\n\n".join(table_of(report, metric) for metric in ("MAP@R", "R@1"))
+
+
+def table_of(report: dict[str, Any], metric: str) -> str:
+    """One metric of both libraries."""
+    lines = [f"| {metric} | {OURS} | {THEIRS} | difference |", "| :-- | --: | --: | --: |"]
     for row in report["rows"]:
-        cells = [row["loss"]]
-        for metric in ("R@1", "MAP@R"):
-            found = row[metric]
-            cells += [f"{100 * statistics.mean(found[side]):.2f}" for side in (OURS, THEIRS)]
-            gap = found["difference"]
-            cells.append(f"{100 * gap['mean']:+.2f} ({100 * gap['low']:+.2f} to {100 * gap['high']:+.2f})")
-        lines.append(f"| {' | '.join(cells)} |")
+        found, gap = row[metric], row[metric]["difference"]
+        means = (f"{100 * statistics.mean(found[side]):.2f}" for side in (OURS, THEIRS))
+        difference = f"{100 * gap['mean']:+.2f} ({100 * gap['low']:+.2f} to {100 * gap['high']:+.2f})"
+        lines.append(f"| {' | '.join([row['loss'], *means, difference])} |")
     return "\n".join(lines)
 
 
@@ -60,27 +59,27 @@ def words(report: dict[str, Any]) -> str:
     noise = statistics.median(row["MAP@R"]["seed noise"] for row in rows)
     typical = statistics.median(abs(row["MAP@R"]["difference"]["mean"]) for row in rows)
     said = [
-        f"Of {len(rows)} losses, {len(rows) - len(apart)} cannot be told apart by MAP@R at 95%."
+        f"{len(rows) - len(apart)} of {len(rows)} losses are not distinguishable by MAP@R (95%)."
         if apart
-        else f"None of the {len(rows)} losses can be told apart by MAP@R at 95%."
+        else f"None of the {len(rows)} losses is distinguishable by MAP@R (95%)."
     ]
     for name in apart:
         gap = next(row for row in rows if row["loss"] == name)["MAP@R"]["difference"]
         said.append(f"{name} differs by {100 * gap['mean']:+.2f} points.")
     said.append(
-        f"Half of the losses differ by less than {math.ceil(1e4 * typical) / 100:.2f} points, where a seed changes "
-        f"{THEIRS}'s own result by {100 * noise:.2f} (standard deviation, median over losses)."
+        f"Half of the losses differ by less than {math.ceil(1e4 * typical) / 100:.2f} points; the standard deviation of "
+        f"{THEIRS} over seeds is {100 * noise:.2f} (median over losses)."
     )
     gap = largest["MAP@R"]["difference"]
     said.append(
-        f"The largest difference is {largest['loss']}'s, {100 * gap['mean']:+.2f} "
+        f"The largest difference is that of {largest['loss']}, {100 * gap['mean']:+.2f} "
         f"({100 * gap['low']:+.2f} to {100 * gap['high']:+.2f})" + (f": {largest['note']}." if largest["note"] else ".")
     )
     return " ".join(said)
 
 
 def baseline(report: dict[str, Any]) -> str:
-    """The pretrained trunk alone."""
+    """The pretrained trunk without any training."""
     return (
         f"Before any training, the trunk's 1,280 features give R@1 {100 * report['R@1']:.2f} and MAP@R "
         f"{100 * report['MAP@R']:.2f} on the {report['images']:,} test images (`python -m benchmarks.trunks --cub PATH`)."
@@ -88,7 +87,7 @@ def baseline(report: dict[str, Any]) -> str:
 
 
 def draw(report: dict[str, Any]) -> None:
-    """MAP@R of every seed, both libraries beside each other."""
+    """MAP@R of every seed, both libraries next to each other."""
     rows = sorted(report["rows"], key=lambda row: statistics.mean(row["MAP@R"][OURS]))
     figure, axes = start(0.34 * len(rows) + 1.1)
     for place, row in enumerate(rows):

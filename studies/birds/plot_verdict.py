@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,23 @@ from typing import Any
 from benchmarks.harness import COLORS, DOCS, GRAY, fill, finish, read, start, table
 from benchmarks.harness import RESULTS as MEASURED
 from likewise.protocols.pairs import Comparison, compare
-from studies.birds.claims import RECENT, RIVAL, points
+from studies.birds.added import ADDED, Added
+from studies.birds.claims import (
+    FLATTERY,
+    FOUND,
+    MINED,
+    RECENT,
+    RIVAL,
+    SIZE,
+    SIZE_OF_FIVE,
+    SIZES,
+    TUNING,
+    TWICE,
+    TWINS,
+    points,
+)
 from studies.birds.further import PARTS
-from studies.birds.plot_recent import lines, percent, section, settings
+from studies.birds.plot_recent import lines, percent, section
 from studies.birds.record import SEARCHED_SEED, part_of
 from studies.birds.verdict import DIMS, METRICS
 from studies.published import draw_improvements, papers_versus_reality
@@ -47,7 +62,7 @@ def main() -> None:
     parity = json.loads((RESULTS / "parity.json").read_text())
     blocks: dict[str, str] = {}
     if search is not None:
-        blocks |= {"search-words": search_words(search), "search-table": search_table(search)}
+        blocks |= {"search-words": search_words(search), "search-table": indent(search_table(search), 4 * " ")}
     if verdict is not None:
         blocks |= {
             "verdict-words": verdict_words(verdict, parity),
@@ -80,12 +95,12 @@ def search_words(report: Row) -> str:
     never = [one for row in report["rows"] for one in row["points"] if one["val MAP@R"] == before]
     gains = [row["best"]["val MAP@R"] - first(row) for row in done if first(row) is not None]
     return (
-        f"{report['trials']} trainings, {counted} settings for each of {len(report['rows'])} methods; "
-        f"{report['stopped early']} were stopped early because they fell behind (below the median of their method's others at the "
-        f"same epoch), {report['collapsed']} because all embeddings became alike, and of {len(never)} the best epoch was the one before "
-        f"the first step: they never came above the untrained network's {100 * before:.1f}. The best setting is "
-        f"{100 * statistics.median(gains):.1f} points of MAP@R above the start on validation classes (median over methods; "
-        f"at most {100 * max(gains):.1f}); some of that is luck, because the best of ten is chosen on them."
+        f"{report['trials']} trainings: {counted} settings for each of {len(report['rows'])} methods. {report['stopped early']} were "
+        f"pruned because they were below the median of their method's other trainings at the same epoch, and {report['collapsed']} stopped "
+        f"because the embeddings collapsed. In {len(never)} the best epoch was the one before the first step: they never exceeded the "
+        f"untrained network's {100 * before:.1f}. The best setting is {100 * statistics.median(gains):.1f} points of MAP@R above the first "
+        f"one on validation classes (median over methods; at most {100 * max(gains):.1f}). Part of that gain is selection bias, because "
+        "the best of ten is chosen on the same classes."
     )
 
 
@@ -104,19 +119,13 @@ def first(row: Row) -> float | None:
 
 
 def search_table(report: Row) -> str:
-    """Each method: default and best on validation classes, and where the best is."""
+    """Each method: its first and its best setting on validation classes."""
     made = []
     for row in report["rows"]:
         default, best = first(row), row["best"]
-        made.append(
-            [
-                row["method"],
-                "–" if default is None else f"{100 * default:.1f}",
-                "–" if best is None else f"{100 * best['val MAP@R']:.1f}",
-                "–" if best is None else ", ".join(settings(best["point"])),
-            ]
-        )
-    return table(["method", "start", "best of ten", "where"], made, words=(0, 3))
+        cells = ["–" if each is None else f"{100 * each:.1f}" for each in (default, best and best["val MAP@R"])]
+        made.append([row["method"], *cells])
+    return table(["method", "first setting", "best of ten"], made)
 
 
 def at(report: Row, dim: int) -> dict[str, Row]:
@@ -132,7 +141,7 @@ def named(report: Row, method: str) -> str:
 def verdict_words(report: Row, parity: Row) -> str:
     """Who is chosen, who is above, and what losses reach as they come."""
     if not report["best by validation"]:
-        return ""  # nobody has all seeds yet
+        return ""  # no method has all seeds yet
     best = report["best by validation"][0]
     rows, plain = at(report, DIMS[0]), untuned(parity)
     beside = {name: told(report, name, best) for name in rows if name != best}
@@ -140,11 +149,10 @@ def verdict_words(report: Row, parity: Row) -> str:
     named = " and ".join(f"*{name}*" for name in higher)
     above = f"{named} {'is' if len(higher) == 1 else 'are'}" if higher else "no method is"
     return (
-        f"The best on validation classes, {best}, reaches R@1 {percent(rows[best]['R@1'])} and MAP@R {percent(rows[best]['MAP@R'])} on "
-        f"the test classes. Of the other {len(rows) - 1} methods {above} above it and {len(lower)} are below (paired, 95% each). For "
-        f"comparison, losses as they come, with all training classes to learn from and none held out: the best of {plain['of']} by "
-        f"test MAP@R, {plain['loss']}, has R@1 {100 * plain['R@1']:.2f} and MAP@R {100 * plain['MAP@R']:.2f} "
-        f"([parity](#parity)).{reopened(report)}{unfinished(report)}"
+        f"The best method on validation classes, {best}, reaches R@1 {percent(rows[best]['R@1'])} and MAP@R {percent(rows[best]['MAP@R'])} on "
+        f"the test classes. Of the other {len(rows) - 1} methods, {above} better and {len(lower)} are worse (paired by seed, 95% each). For "
+        f"comparison, the best of {plain['of']} losses at default settings, trained on all training classes and chosen by test MAP@R, is "
+        f"{plain['loss']}: R@1 {100 * plain['R@1']:.2f} and MAP@R {100 * plain['MAP@R']:.2f} ([parity](#parity)).{reopened(report)}{unfinished(report)}"
     )
 
 
@@ -176,7 +184,7 @@ def reopened(report: Row) -> str:
     if not again:
         return ""
     which = "; ".join(f"{row['method']}, {row['dim']}-d, seed {row['seed']}" for row in again)
-    return f" {len(again)} trainings were stopped while they opened the test set, and opened it again with the same model ({which})."
+    return f" {len(again)} trainings were interrupted during the test evaluation and repeated it with the same model ({which})."
 
 
 def both(report: Row) -> dict[str, tuple[float, float]]:
@@ -202,15 +210,15 @@ def validation_words(report: Row) -> str:
     if len(found) < FIRST:
         return ""
     words = (
-        f"The rank correlation of the two is {agreement(found)} over all {len(found)} methods, and {agreement(found[:FIRST])} "
+        f"The rank correlation between validation and test MAP@R is {agreement(found)} over all {len(found)} methods, and {agreement(found[:FIRST])} "
         f"among the {FIRST} that are best on validation classes, which lie within "
         f"{100 * (found[0][0] - found[FIRST - 1][0]):.1f} points of each other there."
     )
     lost = [gap for one in report["claims"] for gap in one.get("methods", {}).values()]  # by choosing on validation
     if lost:
         words += (
-            f" Among the settings of one method that its search trained to their end, validation classes chose the one that is best "
-            f"on test classes in {lost.count(0.0)} of {len(lost)} methods, and one that is at most {100 * max(lost):.2f} points below it "
+            f" Among the fully trained settings of one method, validation chose the setting that is best on test classes "
+            f"in {lost.count(0.0)} of {len(lost)} methods, and one that is at most {100 * max(lost):.2f} points below it "
             "in the others."
         )
     return words
@@ -253,7 +261,7 @@ def draw_validation(report: Row, path: Path) -> None:
 def unfinished(report: Row) -> str:
     """What is to come, if anything is."""
     left = report["waiting"]
-    return f" {left} trainings are still to come; what they are needed for is not in the tables yet." if left else ""
+    return f" {left} trainings are not finished; results that need them are not in the tables yet." if left else ""
 
 
 def verdict_table(report: Row, dim: int, recent: Row | None = None) -> str:
@@ -298,19 +306,19 @@ def further_table(report: Row) -> str:
         plain = statistics.fmean(done[""]) if done.get("") else None
         for change, scores in done.items():
             if not scores:
-                made.append([each["method"], change or "as the search found it", "collapsed", "", ""])
+                made.append([each["method"], change or "setting from the search", "collapsed", "", ""])
                 continue
             mean = 100 * statistics.fmean(scores)
             gained = "" if plain is None or not change else f" ({mean - 100 * plain:+.1f})"
             kept = " ✓" if change in (each["helped"] or []) else ""
             test = None if change else each["test"].get("verdict")
             measured = ["", ""] if test is None else [percent(test["MAP@R"]), percent(test["R@1"])]
-            made.append([each["method"], change or "as the search found it", f"{mean:.1f}{gained}{kept}", *measured])
+            made.append([each["method"], change or "setting from the search", f"{mean:.1f}{gained}{kept}", *measured])
         for part, words in PARTS.items():
             if part in each["test"]:
                 found = each["test"][part]
                 made.append([each["method"], words, "", percent(found["MAP@R"]), percent(found["R@1"])])
-    return table(["method", "changed", "validation, MAP@R", "test, MAP@R", "test, R@1"], made, words=(0, 1))
+    return table(["method", "change", "validation MAP@R", "test MAP@R", "test R@1"], made, words=(0, 1))
 
 
 def tournament_table(report: Row) -> str:
@@ -328,37 +336,133 @@ def tournament_table(report: Row) -> str:
 
 
 def claims(report: Row) -> str:
-    """Questions and answers; the same question about many losses is a table."""
-    rivals = {RIVAL.format(name): name for name in RECENT}
-    asked = [(rivals[one["question"]], one) for one in report["claims"] if one["question"] in rivals]
-    told = [
-        f"- *{one['question']}* ({one['claimed by']}) {sentence(one['sentence'])}"
-        for one in report["claims"]
-        if one["question"] not in rivals
+    """Questions and answers; the same question about many methods is a table."""
+    answers = {one["question"]: one for one in report["claims"]}
+    rivals = [(name, answers[RIVAL.format(name)]) for name in RECENT if RIVAL.format(name) in answers]
+    added = [(one, answers[one.question]) for one in ADDED if one.question in answers]
+    pairs = [((one.method, one.base), FOUND.format(one.method, one.base)) for one in ADDED]
+    pairs += [(names, FOUND.format(*names)) for names in MINED]
+    found = [(names, answers[question]) for names, question in pairs if question in answers]
+    sections = [
+        rivalry(rivals),
+        additions(added),
+        searched(found),
+        sizes_and_tuning(answers),
+        same_function(answers),
+        flattery(answers),
     ]
-    return "\n".join([*(rivalry(asked) if asked else []), *told])
+    return "\n\n".join(each for each in sections if each)
 
 
-def rivalry(asked: Sequence[tuple[str, Row]]) -> list[str]:
+def gap_of(one: Row, digits: int = 2) -> str:
+    """A difference in points, with its interval."""
+    return f"{{mean:+.{digits}f}} ({{low:+.{digits}f}} to {{high:+.{digits}f}})".format(**points(one))
+
+
+def detectable(one: Row) -> str:
+    """The difference that would be detected with 50% power, where none was found."""
+    found = re.search(r"a difference of about ([0-9.]+)", one["sentence"])
+    return found[1] if found else "–"
+
+
+def rivalry(asked: Sequence[tuple[str, Row]]) -> str:
     """Newer losses against contrastive, best first."""
+    if not asked:
+        return ""
     counts = Counter(one["verdict"] for _, one in asked)
     words = (
-        f"*Is contrastive as good as newer losses, under equal terms?* ({asked[0][1]['claimed by']}) Of {len(asked)} losses of "
-        f"2018 and later {counts['better']} are better, {counts['worse']} are worse, and {counts['not distinguishable']} are not "
-        "distinguishable from it, after Holm's correction for so many comparisons. Intervals are those of one comparison."
+        f"**Is contrastive as good as newer losses under equal conditions?** ({asked[0][1]['claimed by']}) Of {len(asked)} losses "
+        f"published in 2018 or later, {counts['better']} are better, {counts['worse']} are worse and {counts['not distinguishable']} are "
+        f"not distinguishable, after Holm's correction for {len(asked)} comparisons. Intervals are uncorrected."
     )
     ordered = sorted(asked, key=lambda pair: -pair[1]["difference"]["mean"])
-    rows = [
-        [
-            name,
-            "{mean:+.2f} ({low:+.2f} to {high:+.2f})".format(**points(one)),
-            f"{one['p, corrected']:.3f}",
-            one["verdict"],
-        ]
-        for name, one in ordered
+    rows = [[name, gap_of(one), f"{one['p, corrected']:.3f}", one["verdict"]] for name, one in ordered]
+    return f"{words}\n\n{table(['loss', 'minus contrastive', 'p, corrected', 'verdict'], rows, words=(0, 3))}"
+
+
+def additions(asked: Sequence[tuple[Added, Row]]) -> str:
+    """What is added to a loss, with nothing else changed."""
+    if not asked:
+        return ""
+    words = (
+        "**Does an addition help, with nothing else changed?** (the unified view: mining; the overview: direction and language) The base "
+        'loss keeps the setting of its own search; only the strength of the addition is chosen on validation classes. "Detectable" is '
+        "the difference that five pairs would detect with 50% power."
+    )
+    rows = []
+    for one, found in asked:
+        strength = re.search(r"; (\w+ [0-9.]+),(?: at the edge)? of ([^;]+), and nothing else", found["sentence"])
+        chosen = f"{strength[1]} of {strength[2]}" if strength else "–"
+        rows.append([one.method, gap_of(found), detectable(found), chosen, found["verdict"]])
+    head = ["with the addition", "minus base", "detectable", "chosen strength", "verdict"]
+    return f"{words}\n\n{table(head, rows, words=(0, 3, 4))}"
+
+
+def searched(asked: Sequence[tuple[tuple[str, str], Row]]) -> str:
+    """Two methods, each with the best setting of its own search."""
+    if not asked:
+        return ""
+    words = (
+        "**And when each has its own search?** Both sides use the best setting of their own search, so they differ in every "
+        "searched setting."
+    )
+    rows = [[*names, gap_of(one), detectable(one), one["verdict"]] for names, one in asked]
+    return f"{words}\n\n{table(['method', 'against', 'difference', 'detectable', 'verdict'], rows, words=(0, 1, 4))}"
+
+
+def sizes_and_tuning(answers: Mapping[str, Row]) -> str:
+    """Comparisons in which a pair is a method."""
+    asked = [(f"{large} against {small} dimensions", SIZE.format(large, small)) for large, small in SIZES]
+    asked += [
+        ("512 against 128, five best on validation", SIZE_OF_FIVE),
+        ("tuned against first setting, five best", TUNING),
     ]
-    head = ["loss", "above contrastive, points of MAP@R", "p, corrected", "verdict"]
-    return [words, "", table(head, rows, words=(0, 3)), ""]
+    rows = [
+        [label, gap_of(answers[question]), str(answers[question]["difference"]["count"]), answers[question]["verdict"]]
+        for label, question in asked
+        if question in answers
+    ]
+    if not rows:
+        return ""
+    words = "**Do larger embeddings (the thesis) and tuning help?** A pair is a method: the mean over its seeds."
+    text = f"{words}\n\n{table(['comparison', 'difference', 'pairs', 'verdict'], rows, words=(0, 3))}"
+    each = re.search(r"one by one: (.*?); methods", answers[TUNING]["sentence"]) if TUNING in answers else None
+    if each:
+        listed = each[1].replace(
+            " nothing, because its first setting was the best", " 0 (the first setting was the best)"
+        )
+        text += (
+            f"\n\nTuning, method by method: {listed}. Five pairs would detect a difference of {detectable(answers[TUNING])} with 50% "
+            "power. Methods whose first setting fails are not included."
+        )
+    return text
+
+
+def same_function(answers: Mapping[str, Row]) -> str:
+    """How far apart the search left one function that is written in two ways."""
+    if TWICE not in answers:
+        return ""
+    found = points(answers[TWICE])
+    low, high = sorted(abs(found[end]) for end in ("low", "high"))
+    return (
+        f"**How much does a search of ten settings decide?** {TWINS[0]} with temperature 2T is the same function as {TWINS[1]} with "
+        f"temperature T. With the same draws of the temperature and the learning rates they end {abs(found['mean']):.1f} points of MAP@R "
+        f"apart (95% interval over seeds {low:.1f} to {high:.1f}, {answers[TWICE]['difference']['count']} pairs). The difference comes from "
+        "where the ten settings lie and from the initial length of the proxies."
+    )
+
+
+def flattery(answers: Mapping[str, Row]) -> str:
+    """What choosing on test classes adds."""
+    if FLATTERY not in answers:
+        return ""
+    each = answers[FLATTERY]["methods"]
+    listed = ", ".join(f"{name} {100 * gap:.2f}" for name, gap in sorted(each.items(), key=lambda pair: -pair[1]))
+    return (
+        f"**How much does tuning on test classes inflate results?** (the reality check) Choosing among the fully trained settings of the "
+        f"search by test classes instead of validation classes, one seed, raises the reported MAP@R by "
+        f"{100 * statistics.median(each.values()):.2f} points (median of {len(each)} methods: {listed})."
+    )
 
 
 def sentence(text: str) -> str:
@@ -366,12 +470,13 @@ def sentence(text: str) -> str:
 
 
 def cost_words(report: Row, alone: Row | None) -> str:
-    """On what, and what is counted; how fast one training is that shares the GPU with nobody, where that was measured."""
+    """On what, and what is counted; how fast one training is that does not share the GPU, where that was measured."""
     cost = report["cost"]
     shared = " or ".join(map(str, cost["at once"]))
     return (
-        f"On one {' or '.join(cost['machines'])}, which {shared} trainings shared at a time. Seconds of the GPU are a training's own, "
-        f"over how many shared it; a worker's start, planning and what was stopped half-way are not in them.{unshared(alone)}{unfinished(report)}"
+        f"One {' or '.join(cost['machines'])}, shared by {shared} trainings at a time. GPU seconds are the wall time of a training divided "
+        f"by the number of trainings that shared the GPU; worker start, planning and interrupted work are not included."
+        f"{unshared(alone)}{unfinished(report)}"
     )
 
 
@@ -381,7 +486,7 @@ def unshared(alone: Row | None) -> str:
     if found is None:
         return ""
     return (
-        f" SingleProcess, with the data path included, a training takes {found['images_per_s']:,.0f} images/s, and the GPU is busy "
+        f" A training that does not share the GPU processes {found['images_per_s']:,.0f} images/s, data loading included, and keeps the GPU busy "
         f"{100 * found['busy']:.0f}% of the time ([training](benchmarks-training.md))."
     )
 
@@ -391,10 +496,10 @@ def cost_table(report: Row) -> str:
     cost, one = report["cost"], report["cost"]["one training"]
     made = [
         [name, f"{cost['trainings'][stage]:,}", f"{cost['seconds'][stage] / 60:,.0f} min"]
-        for stage, name in (("search", "the search"), ("final", "everything after it"))
+        for stage, name in (("search", "search"), ("final", "everything after the search"))
     ]
     said = [["one training in 512 dimensions", "1", f"{one['mean']:.1f} s"]] if one else []
-    return table(["", "trainings", "time of the GPU"], [*made, *said])
+    return table(["", "trainings", "GPU time"], [*made, *said])
 
 
 def draw(report: Row, plain: float, path: Path) -> None:
@@ -414,7 +519,7 @@ def draw(report: Row, plain: float, path: Path) -> None:
     axes.axvline(100 * plain, color=GRAY, lw=1, ls=":")
     axes.set_yticks(range(len(order)), [row["method"] for row in order])
     axes.set_xlabel(
-        "MAP@R on the test birds in per cent, 95% intervals of five seeds\ndotted: the best of the losses as they come, all training classes"
+        "MAP@R on the test birds in percent, 95% intervals of five seeds\ndotted: the best loss at default settings, all training classes"
     )
     axes.legend(frameon=False, loc="upper left", labelcolor=GRAY)
     finish(figure, axes, path)

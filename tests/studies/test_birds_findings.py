@@ -41,7 +41,7 @@ def results() -> Any:
 def test_the_page_says_what_the_results_say(scripts: Any, results: Any):
     page = (ROOT / "docs" / "reality-check.md").read_text()
     for block in (
-        scripts.findings.findings(results.verdict, results.parity),
+        scripts.findings.findings(results.verdict, results.parity, results.recent),
         scripts.findings.moved(results.verdict, results.parity),
         scripts.verdict.verdict_words(results.verdict, results.parity),
         scripts.verdict.verdict_table(results.verdict, 512, results.recent),
