@@ -95,7 +95,7 @@ class Leaderboard:
         >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52)}
         >>> rows = [{"method": m, "seed": s, "test R@1": each[s]} for m, each in scores.items() for s in range(3)]
         >>> print(rank(rows, "test R@1").text())
-        R@1 in per cent: mean and 95% interval over seeds
+        R@1 in percent: mean and 95% interval over seeds
         #  method  R@1    95% interval    seeds  behind the first  marks
         1  a       52.00  47.03 to 56.97  3
         2  b       50.33  46.54 to 54.13  3      1.67 (0.23 to 3.10)
@@ -155,7 +155,7 @@ class Leaderboard:
         over = f"over seeds, each a mean over {folds} folds" if folds > 1 else "over seeds"
         cells = [["#", *columns, self.metric.partition(" ")[2], sure, "seeds", "behind the first", "marks"]]
         cells += [self._cells(place, columns) for place in self.places]
-        lines = [f"{shown} in per cent: mean and {sure} {over}"]
+        lines = [f"{shown} in percent: mean and {sure} {over}"]
         for (*_, marks), start in zip(cells, align(row[:-1] for row in cells), strict=True):
             indent = len(start) + 2
             lines += _wrapped(marks, f"{start}  ", " " * indent, max(width, indent + 24))

@@ -23,7 +23,7 @@ def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, 
     Data and weights are not copied.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         pack: the folder to make; it must not exist.
         metric: whose validation is reported on the way.
 
@@ -75,7 +75,7 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
     here.  Of trials that are still missing, the runs come home whose checkpoints are further than those here.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         other: the pack.
 
     Returns:

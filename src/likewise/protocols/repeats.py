@@ -61,7 +61,7 @@ class Summary:
 
 
 def per_cent(interval: Interval) -> str:
-    """A mean and its interval over seeds, in per cent.
+    """A mean and its interval over seeds, in percent.
 
     Examples:
         >>> per_cent(t_interval([0.2, 0.22, 0.21]))
