@@ -102,7 +102,7 @@ def test_what_cannot_be_is_one_sentence(run, tmp_path):
         app.train(app.configure({"data": "Glyphs", "model.text": "ngrams"}), tmp_path / "run", machine=CPU)
     with pytest.raises(app.UserError, match="it has pairs: image and text"):
         app.classify(run.folder, run.folder.parent / "dark-blue-0.png")
-    with pytest.raises(app.UserError, match="because its validation classes have two sides"):
+    with pytest.raises(app.UserError, match="because its data are pairs"):
         app.calibrate(run.folder)
     with pytest.warns(app.Note, match="two sides: graphs take the first, of images"):
         app.export(run.folder, tmp_path / "hub", formats=["hub"])

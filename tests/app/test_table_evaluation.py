@@ -56,7 +56,7 @@ def test_a_table_is_measured_as_re_identification(people: Path, capsys: pytest.C
     assert main([*words, "--test"]) == 2
     assert "--table must be given without --test" in capsys.readouterr().err
     assert main(["evaluate", str(model), "--split", "test"]) == 2
-    assert "--split is for --table" in capsys.readouterr().err
+    assert "--split requires --table" in capsys.readouterr().err
 
 
 def test_a_table_is_no_way_around_the_seal(people: Path):

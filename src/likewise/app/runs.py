@@ -18,7 +18,7 @@ def check_out(folder: str | Path | None) -> None:
     Examples:
         >>> check_out("/dev/null/run")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --out must be a folder that can be made, but /dev/null is a file
+        likewise.app.errors.UserError: --out must be a folder that can be created, but /dev/null is a file
     """
     target = Path(folder or "runs")
     for place in (target, *target.parents):

@@ -41,7 +41,7 @@ COMMANDS = {
         TRY, "check what is installed and how to install what is missing", "likewise.cli.doctor", extra=None
     ),
     "init": Command(WORK, "write a commented configuration for a folder of pictures", "likewise.cli.init"),
-    "train": Command(WORK, "train an embedding, select it on validation classes, write a report", "likewise.cli.train"),
+    "train": Command(WORK, "train an embedding, select it on validation, write a report", "likewise.cli.train"),
     "evaluate": Command(WORK, "measure a run's model; --test opens the sealed test set", "likewise.cli.evaluate"),
     "embed": Command(WORK, "turn a folder or table of images into vectors", "likewise.cli.embed"),
     "index": Command(WORK, "build an index of images for similarity search", "likewise.cli.index"),
@@ -49,13 +49,11 @@ COMMANDS = {
     "classify": Command(WORK, "classify images by their nearest labeled neighbors", "likewise.cli.classify"),
     "serve": Command(WORK, "serve a search page for an index or a folder of pictures", "likewise.cli.serve"),
     "verify": Command(WORK, "estimate the probability that two images show the same thing", "likewise.cli.verify"),
-    "calibrate": Command(
-        WORK, "fit those probabilities to labeled images; store them in the model", "likewise.cli.calibrate"
-    ),
+    "calibrate": Command(WORK, "fit these probabilities to labeled images, for verify", "likewise.cli.calibrate"),
     "export": Command(WORK, "export a model: ONNX, torch.export or a model hub folder", "likewise.cli.export"),
     "report": Command(WORK, "rewrite a run's report", "likewise.cli.evaluate", "write_report"),
     "compare": Command(
-        COMPARE, "test which of two methods is better, if they are distinguishable", "likewise.cli.comparing", "compare"
+        COMPARE, "test which of two methods is better, if distinguishable", "likewise.cli.comparing", "compare"
     ),
     "tune": Command(COMPARE, "search hyper-parameters on validation classes", "likewise.cli.tuning", "tune"),
     "repeat": Command(

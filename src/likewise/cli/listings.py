@@ -84,7 +84,7 @@ def datasets(words: Sequence[str]) -> int:
     for title, some in (("your own images", own), ("public data sets", [e for e in listed.values() if e not in own])):
         print(bold(title))
         print(columns([(each.name, each.summary) for each in some]) + "\n")
-    print(bold("samplers, which choose the images of a batch: --sampler NAME"))
+    print(bold("samplers: --sampler NAME"))
     print(columns([(each.name, each.summary) for each in entries("sampler").values()]) + "\n")
     print("likewise datasets NAME describes one.")
     return 0
