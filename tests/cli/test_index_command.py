@@ -378,7 +378,7 @@ def test_options_may_stand_between_places(run: Path, some: Path):
 def test_a_shard_never_takes_the_others_for_gone(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["index", "run", "some", "-o", "a.index"]) == 0
     assert main(["index", "--update", "some", "-o", "a.index", "--prune", "--shard", "1/2"]) == 2
-    assert "--prune needs all images: leave --shard and --vectors out" in capsys.readouterr().err
+    assert "--prune needs all images: remove --shard and --vectors" in capsys.readouterr().err
     assert len(Index.open("a.index")) == 6
 
 

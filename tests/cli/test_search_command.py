@@ -125,7 +125,7 @@ def test_near_duplicates(birds: Index, capsys: pytest.CaptureFixture[str]):
     capsys.readouterr()
     assert main(["search", "birds.index", "--duplicates", "0.9999999", "-o", "d.csv", "--sheet", "d.png"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("2 groups of near-duplicates, 5 images in all; 3 could go\n")
+    assert out.startswith("2 groups of near-duplicates, 5 images in all; 3 are redundant\n")
     assert "x/a.png" in out
     with open("d.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -140,7 +140,7 @@ def test_near_duplicates(birds: Index, capsys: pytest.CaptureFixture[str]):
     (group,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [item["path"] for item in group["items"]] == ["x/a.png", "x/b.png"]
     assert main(["search", "birds.index", "--duplicates", "1.0", "--where", "year == 2000"]) == 0
-    assert "no two images are so alike" in capsys.readouterr().out
+    assert "no two images are that similar" in capsys.readouterr().out
 
 
 def test_clusters(birds: Index, capsys: pytest.CaptureFixture[str]):

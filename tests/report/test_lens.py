@@ -69,7 +69,7 @@ def test_the_same_bytes_and_nothing_left_beside(tmp_path: Path):
 
 
 def test_what_is_refused(tmp_path: Path):
-    with pytest.raises(ValueError, match="losses must be names of losses on the page, but there is no 'Zebra'"):
+    with pytest.raises(ValueError, match="losses must be names of losses on the page, but 'Zebra' is not one"):
         write_lens(tmp_path / "lens.html", ["Zebra"], PLAIN)
     with pytest.raises(ValueError, match="scripts must not end the element"):
         write_lens(tmp_path / "lens.html", scripts=PLAIN + '"</script>"')

@@ -63,7 +63,7 @@ def test_an_empty_folder_is_said_in_words(tmp_path: Path):
         "The test set was never opened.",
         "No curves yet: nothing has been recorded.",
         "There is no run.yaml",
-        "The command that makes it again is not on record.",
+        "The command that reproduces it is not recorded.",
         "No part was embedded, so there are no retrieval grids",
     ):
         assert sentence in text
@@ -138,7 +138,7 @@ def test_runs_side_by_side(tmp_path: Path):
     assert "3 runs on test, in the order they were given, not ranked." in text
     assert "58.0–64.0" in text
     assert "What differs between the runs: 2 settings" in text
-    assert "The charts show 2 runs, a color each." in text
+    assert "The charts show 2 runs, one color each." in text
     assert text.count("this run") == 1
     charts = training_charts([("raw", 0, read_run(ours)), ("triplet", 1, read_run(theirs))])
     assert [chart.title for chart in charts][:3] == ["Loss", "Validation MAP@R", "Validation R@1"]
@@ -207,7 +207,7 @@ def test_weights_of_several_runs(run: Path, tmp_path: Path):
     assert "Weight of the heaviest 10%" in charts
     assert [line.name for line in charts["Pairs of negative weight"].series] == ["run", "other"]
     assert all(len(chart.series) == 2 for chart in charts.values())
-    assert weights_note(runs) == "6 steps looked at, in 1.0% of the time; 4 anchors of 8 stand for a batch."
+    assert weights_note(runs) == "6 steps recorded, in 1.0% of the time; 4 of 8 anchors are used as a sample of each batch."
     assert weights_note([]) == ""
 
 
