@@ -863,5 +863,5 @@ def test_a_second_driver_is_refused_before_it_changes_anything(capsys: pytest.Ca
 def test_processes_that_cannot_begin_are_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     assert main(["tournament", write(seeds=[0]), *OUT, "--workers", "2"]) == 1
-    assert "3 processes ended before they could take a trial: study/worker-" in capsys.readouterr().err
+    assert "3 processes ended before they could run a trial: see study/worker-" in capsys.readouterr().err
     assert open_study(Path("study")).counts()["missing"] == 2

@@ -199,7 +199,7 @@ def test_data_that_cannot_be_learned_from(here: Path, capsys: pytest.CaptureFixt
 
 def test_a_folder_that_holds_a_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]):
     assert main([*TRAIN, "--out", "run"]) == 2
-    assert "folder must not hold a run yet, but run does" in capsys.readouterr().err
+    assert "folder must not contain a run, but run does" in capsys.readouterr().err
 
 
 def test_default_batches_fit_the_classes_there_are(here: Path, capsys: pytest.CaptureFixture[str]):

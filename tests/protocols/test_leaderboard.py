@@ -362,7 +362,7 @@ def test_a_run_that_has_not_ended_is_no_result(tmp_path: Path):
 def test_bad_input_is_one_sentence(wrong: Any):
     with pytest.raises(TypeError, match=r"^trainings must hold folders, runs, results or rows, but entry 0 is a"):
         rank(wrong)
-    with pytest.raises(TypeError, match=r"^rows must hold a dict for each training, but entry 0 is a"):
+    with pytest.raises(TypeError, match=r"^rows must be a list of dicts, one per training, but entry 0 is a"):
         leaderboard.rank(wrong)
 
 

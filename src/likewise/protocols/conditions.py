@@ -109,7 +109,7 @@ def compared(
 
 
 def recorded() -> Any:
-    """A field of `Conditions` that is not compared by itself.
+    """A field of `Conditions` that is not compared directly.
 
     Examples:
         >>> recorded().default
@@ -127,7 +127,7 @@ _VERSION = "Numbers may move with a version (our own rule)."
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of one training: what a comparison must hold equal, and what it notes.
+    """The conditions of one training: settings that a comparison must hold equal, and settings that it notes.
 
     The loss, its miner, their hyper-parameters and the learning rates of the loss's parameters are the method, and are not
     among them.  A field that is not recorded is `NOT_RECORDED`.  `likewise.app.read_conditions` reads the conditions of

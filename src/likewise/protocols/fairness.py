@@ -112,7 +112,7 @@ def _differ(rule: Rule, values: Mapping[str, list[Any]]) -> bool:
 
 
 def _hashable(value: Any) -> Any:
-    """An equal value that a set can hold: 1 is 1.0, a list is a tuple, a mapping is its items."""
+    """An equal value that can be hashed: 1 is 1.0, a list is a tuple, a mapping is its items."""
     if isinstance(value, Mapping):
         return frozenset((str(key), _hashable(each)) for key, each in value.items())
     return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
@@ -143,7 +143,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _drop_consequences(differences: list[Difference], trainings: Mapping[str, list[Conditions]]) -> list[Difference]:
-    """Leave out differences that follow from others, or that come to the same."""
+    """Leave out differences that follow from others or are equivalent to them."""
     names = {each.what for each in differences}
     every = [each for several in trainings.values() for each in several]
     have_checksums = all(
@@ -187,7 +187,7 @@ def _excuse_searched(difference: Difference, trainings: Mapping[str, list[Condit
     is_searched = all(isinstance(each.searched, frozenset) and difference.what in each.searched for each in every)
     if not is_searched or len({each.search_budget for each in every}) > 1:
         return difference
-    why = f"It was searched for every method, in {every[0].search_budget} rounds each (our own rule)."
+    why = f"It was searched for every method, in {every[0].search_budget} rounds each (a rule of this project)."
     return replace(difference, why=why, severity="note")
 
 
