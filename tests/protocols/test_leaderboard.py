@@ -354,7 +354,7 @@ def test_a_run_that_opened_the_test_set_early_is_told(tmp_path: Path):
 def test_a_run_that_has_not_ended_is_no_result(tmp_path: Path):
     run = Run.create(tmp_path / "run", {"seed": 0, "loss": "TripletLoss()"})
     assert (read_row(run)["status"], read_row(run, "mine")["method"]) == ("failed", "mine")
-    with pytest.raises(ValueError, match="rows must hold a setting with a complete seed"):
+    with pytest.raises(ValueError, match="rows must contain a setting with a complete seed"):
         rank([read_row(run) | {METRIC: None}])
 
 

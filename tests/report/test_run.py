@@ -170,7 +170,7 @@ def looks(folder: Path, *, beside: str | None = None, below: float = 0.0, anchor
 def test_weights_are_shown_where_they_were_recorded(run: Path):
     assert "Weights" not in text_of(write_report(run).read_text())
     text = text_of(write_report(looks(run, beside="NTXentLoss")).read_text())
-    assert "3 steps looked at, in 1.0% of the time." in text
+    assert "3 steps recorded, in 1.0% of the time." in text
     charts = {chart.title: chart for chart in weight_charts([("this run", 0, read_run(run))])}
     assert list(charts) == [
         "Pairs without weight",

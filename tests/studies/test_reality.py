@@ -176,7 +176,7 @@ def test_without_matplotlib(monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "options", "words"),
     [
-        ([], {}, "rows must contain results, but it is empty"),
+        ([], {}, "rows must hold results, but it is empty"),
         (
             [{"method": "a", "test R@1": 0.5}],
             {},

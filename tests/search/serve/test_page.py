@@ -394,7 +394,7 @@ def test_faults_are_sentences(page: Page, tmp_path: Path):
     page.browser.wait("document.querySelector('#alarm p').textContent.includes('empty')")
     page.give(tmp_path / "large.jpg")
     page.browser.wait("document.querySelector('#alarm p').textContent.includes('large')")
-    assert page.text("#alarm p") == "large.jpg has 0.7 MB, and at most 0.5 MB can be looked at: make it smaller."
+    assert page.text("#alarm p") == "large.jpg has 0.7 MB, but the limit is 0.5 MB: make it smaller."
     page.open("#/item/4711")
     assert page.text("#alarm p") == "There is no item 4711 in shapes."
     page.open("#/upload/7")
