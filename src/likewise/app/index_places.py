@@ -117,7 +117,7 @@ def check_store(store: str) -> None:
     Examples:
         >>> check_store("mysql://nowhere")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --store: url must begin with postgresql://, but it begins with 'mysql://'
+        likewise.app.errors.UserError: --store: url must start with postgresql://, but it starts with 'mysql://'
     """
     with making("--store"):
         _open_or_none(store)
@@ -140,7 +140,7 @@ def store_index(index: Index | str | Path, store: str) -> tuple[str, int]:
         >>> import tempfile
         >>> store_index(Index.create(tempfile.mkdtemp() + "/a.index", dim=2), "mysql://nowhere")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --store: url must begin with postgresql://, but it begins with 'mysql://'
+        likewise.app.errors.UserError: --store: url must start with postgresql://, but it starts with 'mysql://'
     """
     source = index if isinstance(index, Index) else open_index(index)
     with making("--store"):

@@ -31,10 +31,10 @@ class StanfordOnlineProducts(ImageFiles):
     Args:
         root: the folder ``Stanford_Online_Products`` or the one it lies in.
         split: ``"train"`` (59,551 images of 11,318 things), ``"test"`` (60,502 of 11,316 others) or ``"all"``.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
         download: fetch the official archive (3.1 GB) if the data set is not there.
         mirror: another address of the same archive.
-        check: look for every image, and warn if the numbers are not the official ones.
+        check: check that every image exists, and warn if the counts differ from the official ones.
 
     Examples:
         >>> StanfordOnlineProducts("/nowhere")

@@ -315,7 +315,9 @@ def _compared(
     for images in graph.examples():
         truth, output = graph(images), written(images)
         if output.shape != truth.shape or not np.isfinite(output).all():
-            raise ArithmeticError(f"{files[0]} gives no finite embeddings of shape {truth.shape}; the file was removed")
+            raise ArithmeticError(
+                f"{files[0]} does not return finite embeddings of shape {truth.shape}; the file was removed"
+            )
         worst, largest = max(worst, float(np.abs(output - truth).max())), max(largest, float(np.abs(truth).max()))
         count += len(images)
     allowed = TOLERANCE * largest

@@ -149,7 +149,7 @@ def _front_matter(card: Card, facts: Mapping[str, str], title: str) -> str:
 
 
 def _about(card: Card, transform: EvalTransform, facts: Mapping[str, str]) -> str:
-    trunk = "a trunk of its maker's own" if card.trunk is None else f"`{card.trunk['name']}`"
+    trunk = "a custom trunk" if card.trunk is None else f"`{card.trunk['name']}`"
     unit = ", of unit length: compare them by their dot product, higher is closer" if card.normalize else ""
     rows = [
         f"An image embedding: {trunk}, {card.pool} pooling, head {card.head}; {card.dim} numbers for an image{unit}.\n",

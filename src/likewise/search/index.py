@@ -420,7 +420,7 @@ class Index:
     def merge(self, other: Index) -> int:
         """Take in all items of another index of the same model, with new ids; returns how many."""
         if self._is_same(other):
-            raise ValueError(f"other must be another index, but it is {other.folder or other.name} itself")
+            raise ValueError(f"other must be another index, but it is this index, {other.folder or other.name}")
         mine, theirs = self.card, other.card
         _check_model(mine, theirs)
         with other._store.still() as held:

@@ -76,7 +76,7 @@ class PostgresStore:
     Examples:
         >>> PostgresStore.open("mysql://nowhere", "birds")
         Traceback (most recent call last):
-        ValueError: url must begin with postgresql://, but it begins with 'mysql://'
+        ValueError: url must start with postgresql://, but it starts with 'mysql://'
     """
 
     folder: Path | None = None

@@ -55,7 +55,7 @@ class Server:
     Examples:
         >>> Server("mysql://nowhere")
         Traceback (most recent call last):
-        ValueError: url must begin with postgresql://, but it begins with 'mysql://'
+        ValueError: url must start with postgresql://, but it starts with 'mysql://'
     """
 
     def __init__(self, url: str) -> None:
@@ -95,7 +95,7 @@ class Server:
             except psycopg.errors.UndefinedTable as error:
                 raise FileNotFoundError("the database has no such index any more") from error
             except psycopg.DataError as error:
-                raise ValueError(f"the database refuses a value: {_sentence(error)}") from error
+                raise ValueError(f"the database rejects a value: {_sentence(error)}") from error
 
     @contextmanager
     def _borrowed(self) -> Iterator[Connection[Any]]:
@@ -179,7 +179,7 @@ def checked_url(url: str) -> str:
     scheme, there, rest = url.partition("://")
     if scheme not in ("postgresql", "postgres") or not there:
         shown = repr(scheme + "://") if there and re.fullmatch(r"[\w+.-]{1,20}", scheme) else "something else"
-        raise ValueError(f"url must begin with postgresql://, but it begins with {shown}")
+        raise ValueError(f"url must start with postgresql://, but it starts with {shown}")
     place = rest.partition("?")[0]
     if "#" in rest or place.count("@") > 1 or "@" in place.partition("/")[2]:
         raise ValueError(PLAIN)

@@ -130,7 +130,7 @@ def check_paths(table: Table) -> None:
 
 
 def missing_id(number: int) -> KeyError:
-    """What is raised where an id is not of an item in the store.
+    """The error for an id that is not in the store.
 
     Examples:
         >>> missing_id(7)

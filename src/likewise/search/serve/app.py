@@ -49,13 +49,13 @@ FAULTS: dict[int | str, dict[str, Any]] = {
 
 AWAY = "the index cannot be read just now: ask again in a moment"
 UNREACHABLE = (ConnectionError, FileNotFoundError, PermissionError)
-"""What an index raises whose database does not answer, has it no more, or does not let this user read it."""
+"""Errors of an index whose database does not answer, no longer has it, or denies access."""
 
 REPEATED = 60.0
 """Seconds after which the same line is printed again."""
 
 Number = Annotated[int, Path(ge=0, le=shapes.LARGEST, description="an item's number")]
-K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="how many neighbors")]
+K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="number of neighbors")]
 Where = Annotated[str | None, Query(max_length=4096, description="a filter")]
 Offset = Annotated[int, Query(ge=0, le=shapes.LARGEST, description="groups that are passed over")]
 Limit = Annotated[int, Query(ge=1, le=shapes.LARGEST)]
@@ -499,7 +499,7 @@ async def _answer_invalid(_request: Request, error: Exception) -> Response:
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = {404: f"there is nothing at {request.url.path}", 405: f"{request.url.path} cannot be asked like that"}
+    said = {404: f"there is no page {request.url.path}", 405: f"{request.url.path} does not support this method"}
     answer = _json({"error": said.get(error.status_code, str(error.detail))}, error.status_code)
     answer.headers.update(error.headers or {})
     return answer
