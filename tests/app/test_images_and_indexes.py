@@ -136,7 +136,7 @@ def test_a_published_network_is_a_model_everywhere(photos: Path, tmp_path: Path)
         app.UserError, match="efficientnet_lite0 is not calibrated: run likewise calibrate efficientnet_lite0"
     ):
         app.verify("efficientnet_lite0", photos / "red" / "0.png", photos / "red" / "1.png")
-    with pytest.raises(app.UserError, match="efficientnet_lite0 is a published network without a file: --out"):
+    with pytest.raises(app.UserError, match="efficientnet_lite0 is a published network without a file: set --out"):
         app.calibrate("efficientnet_lite0", photos)
 
 
@@ -214,7 +214,7 @@ def test_mistakes_are_sentences(photos: Path, tmp_path: Path):
         ),
         (lambda: app.index_folder(model, photos, tmp_path / "file"), "file exists and is not an index"),
         (lambda: app.index_folder(model, photos, tmp_path / "file" / "a.index"), "a.index cannot be written"),
-        (lambda: app.index_folder(model, tmp_path / "empty", tmp_path / "a.index"), "empty must have images"),
+        (lambda: app.index_folder(model, tmp_path / "empty", tmp_path / "a.index"), "empty must contain images"),
         (lambda: app.index_folder(model, photos, tmp_path / "a.index", shard=(3, 2)), "--shard must be I/N"),
         (lambda: app.search(tmp_path / "no.index", photos), "the index: there is no index"),
         (lambda: app.calibrate(model, photos, far=[]), "--far must be rates above 0 and at most 1, but it is none"),

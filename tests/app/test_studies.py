@@ -121,7 +121,7 @@ def test_fresh_runs_are_compared_on_validation_classes(monkeypatch: pytest.Monke
         app.train(app.configure({**flat(), "loss": loss}), name)
     board = app.leaderboard(["a", "b"])
     assert board.metric == "val MAP@R"
-    assert "2 of 2 trainings are not measured on the test set, which stays sealed" in " ".join(board.text().split())
+    assert "2 of 2 trainings are not measured on the test set, which is still sealed" in " ".join(board.text().split())
     report = app.compare(["a", "b"])
     assert "MAP@R on validation classes" in report.sentences()[0]
     assert report.remark.startswith("Compared on validation classes")
@@ -164,7 +164,7 @@ def test_learning_rates_are_searched_by_default():
         ({"search": {"how": "bayes"}}, "there is no search bayes; did you mean bayesian?"),
         ({"search": {"space": ["loss.gamma"]}}, "search: space must map paths to ranges"),
         ({"search": 3}, "search must have keys such as space and rounds, but it is 3"),
-        ({"search": {}, "protocol": "classic"}, "--protocol must have validation classes to choose by"),
+        ({"search": {}, "protocol": "classic"}, "--protocol must have validation classes for the search"),
         ({"search": {}, "methods": METHODS}, "a study with a search must have one method"),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_copy_and_a_run_whose_test_set_was_opened(run: Path, here: Path, capsy
     assert "openings" not in capsys.readouterr().err
     (run / "openings.jsonl").write_text("{}\n")
     assert main(["calibrate", "run", "photos"]) == 0
-    assert "the run's record of openings has the checksum of the file as it was before" in capsys.readouterr().err
+    assert "the run's record of openings has the checksum of the old file" in capsys.readouterr().err
     assert read_card(run / "best.safetensors").calibration == read_card(here / "calibrated.safetensors").calibration
 
 

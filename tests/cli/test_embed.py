@@ -147,7 +147,7 @@ def test_parts_of_something_else_are_not_mixed_in(run: Path, here: Path, monkeyp
     monkeypatch.undo()
     monkeypatch.chdir(here)
     for words in (["run", "others"], ["run/model.safetensors", "photos", "--transform", "thesis"]):
-        with pytest.raises(UserError, match=r"e\.npz\.chunks holds chunks of another model or other images"):
+        with pytest.raises(UserError, match=r"e\.npz\.chunks contains chunks of another model or other images"):
             embed.run([*words, "-o", "e.npz"])
 
 

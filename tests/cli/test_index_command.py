@@ -282,7 +282,7 @@ def test_another_model_is_not_mixed_in(run: Path, some: Path, capsys: pytest.Cap
 def test_the_last_of_several_rows_with_one_path_counts(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
     (here / "t.csv").write_text("path,n\nphotos/c00/0.png,1\nphotos/c01/0.png,2\nphotos/c00/0.png,3\n")
     assert main(["index", "run", "t.csv", "-o", "t.index"]) == 0
-    assert "1 rows of t.csv name a file that a later row names, too" in capsys.readouterr().err
+    assert "1 rows of t.csv repeat a file of a later row" in capsys.readouterr().err
     assert Index.open("t.index").column("n") == [2, 3]
 
 

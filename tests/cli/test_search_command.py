@@ -172,7 +172,7 @@ def test_clusters(birds: Index, capsys: pytest.CaptureFixture[str]):
             ["birds.index", "photos"],
             "results of many queries must be written to a file or as JSON: give -o found.csv, --json or --sheet",
         ),
-        (["birds.index", "photos", "photos/c00/0.png"], "photos must stand alone"),
+        (["birds.index", "photos", "photos/c00/0.png"], "photos cannot be combined with other queries"),
         (["birds.index", "photos/c00/0.png", "-k", "0"], "-k must be a whole number ≥ 1, but it is 0"),
         (
             ["birds.index", "photos/c00/0.png", "-o", "a.txt"],

@@ -75,12 +75,12 @@ def test_other_hosts_only_when_told_and_with_advice(vectors: Path, serve: Callab
         (["postgresql:/me:s3cret@host/db"], "there is no index and no folder of pictures of that name"),
         (["host=h password=s3cret"], "there is no index and no folder of pictures of that name"),
         (["birds.index", "--port", "70000"], "--port must be from 0 to 65535, but it is 70000"),
-        (["birds.index", "--host", "no.such.host.invalid"], "--host must be an address of this machine alone"),
+        (["birds.index", "--host", "no.such.host.invalid"], "--host must be a loopback address"),
         (
             ["birds.index", "--host", "no.such.host.invalid", "--behind-proxy"],
             "--host must be an address of this machine",
         ),
-        (["birds.index", "--host", "0.0.0.0"], "--host must be an address of this machine alone"),
+        (["birds.index", "--host", "0.0.0.0"], "--host must be a loopback address"),
         (["birds.index", "--token", "two words"], "--token must be ASCII letters, digits and signs without spaces"),
         (["birds.index", "--upload", "0"], "--upload: upload must be a whole number ≥ 1, but it is 0"),
         (["birds.index", "--prot", "1"], "there is no option --prot; did you mean --port?"),
@@ -97,7 +97,7 @@ def test_a_port_that_is_taken(vectors: Path):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be served: .*; --port chooses another"):
+        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be served: .*; choose another --port"):
             command.run(["birds.index", "--port", port])
 
 

@@ -101,12 +101,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"base": ["data"]}, "base must have keys such as data and model, but it is ['data']"),
     ({"base": {}}, "method contrastive: --data must be given"),
     ({"base": {"data": "Nope"}}, "there is no data set Nope"),
-    ({"base": {**BASE, "split": {"validation": 0.3}}}, "split.validation must be left to the protocol of the study"),
-    ({"base": {**BASE, "split": {"folds": 3}}}, "split.folds must be left to the protocol of the study"),
-    ({"methods": "left out"}, "methods must name at least one method"),
-    ({"methods": {}}, "methods must name at least one method"),
+    ({"base": {**BASE, "split": {"validation": 0.3}}}, "split.validation is set by the protocol of the study"),
+    ({"base": {**BASE, "split": {"folds": 3}}}, "split.folds is set by the protocol of the study"),
+    ({"methods": "left out"}, "methods must have at least one method"),
+    ({"methods": {}}, "methods must have at least one method"),
     ({"methods": {"a": "CircleLoss"}}, "method a must be a mapping of settings such as {loss: CircleLoss}"),
-    ({"methods": {"a": None}}, "method a must say what it changes"),
+    ({"methods": {"a": None}}, "method a must be a mapping of settings"),
     ({"methods": {1: {"loss": "CircleLoss"}}}, "names of methods must be texts, but one is 1"),
     ({"methods": {"a": {"loss": "CircelLoss"}}}, "method a: there is no loss CircelLoss; did you mean CircleLoss?"),
     ({"methods": {"a": {"los": "CircleLoss"}}}, "method a: there is no option --los; did you mean --loss?"),
@@ -116,9 +116,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"vary": {"model.dim": []}}, "vary: model.dim must have a list of values, but it is []"),
     ({"vary": {"model.dim": [8, 8]}}, "vary: the values of model.dim must differ"),
     ({"vary": {"model.dims": [8]}}, "there is no option --model.dims; did you mean --model.dim?"),
-    ({"vary": {"seed": [1]}}, "besides seeds and protocol, but it names 'seed'"),
-    ({"vary": {"split.seed": [1]}}, "besides seeds and protocol, but it names 'split.seed'"),
-    ({"vary": {3: [1]}}, "besides seeds and protocol, but it names 3"),
+    ({"vary": {"seed": [1]}}, "not seeds or protocol, but it contains 'seed'"),
+    ({"vary": {"split.seed": [1]}}, "not seeds or protocol, but it contains 'split.seed'"),
+    ({"vary": {3: [1]}}, "not seeds or protocol, but it contains 3"),
     (
         {"vary": {"model.dim": [4]}, "methods": {"a": {"model": {"dim": 8}}}},
         "method a: model.dim cannot be changed by a method, because the study varies it",
@@ -187,14 +187,14 @@ DATA = ("--data", "ImageFolder", "--data.root", "photos")
         ("tune DATA --how thesis-grid --loss CircleLoss", "--how thesis-grid: loss must be one of"),
         ("tune DATA --how thesis-grid", "give --loss.miner MultiSimilarityMiner"),
         ("tune DATA --how thesis-grid --search loss.alpha=1:2", "--search must be some of loss.base, loss.alpha"),
-        ("tune DATA --protocol classic", "--protocol must have validation classes to choose by"),
+        ("tune DATA --protocol classic", "--protocol must have validation classes for the search"),
         (
             "tune DATA --split.validation 0.3 --protocol reality-check",
             "--split.validation cannot be combined with --protocol",
         ),
         ("tune DATA --rounds 0", "--rounds must be a whole number ≥ 1, but it is 0"),
         ("tune DATA --name a/b", "name must be a valid folder name, but it is 'tune-a/b'"),
-        ("repeat DATA --split.folds 3", "split.folds must be left to the protocol"),
+        ("repeat DATA --split.folds 3", "split.folds is set by the protocol"),
         ("repeat DATA --workers -1", "--workers must be a whole number ≥ 0, but it is -1"),
         ("repeat DATA --shard 3/2", "--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is 3/2"),
         ("repeat DATA --per-gpu 0", "--per-gpu must be a whole number ≥ 1, but it is 0"),
@@ -480,7 +480,7 @@ def test_compare_says_a_sentence_for_every_two(study: Path, capsys: pytest.Captu
     assert main(["compare", "study", "--methods", "circle"]) == 2
     assert "a comparison needs at least two methods, but there is only circle" in capsys.readouterr().err
     assert main(["compare", "study", "--methods", "circle", "triplet"]) == 2
-    assert "there is no method triplet: there are circle, contrastive" in capsys.readouterr().err
+    assert "there is no method triplet: the methods are circle, contrastive" in capsys.readouterr().err
     assert main(["compare", "study", "--metric", "test accuracy"]) == 2
     assert "but it is 'test accuracy'" in capsys.readouterr().err
 
@@ -492,7 +492,7 @@ def test_what_is_unfair_is_refused_unless_it_is_left_out_or_wanted(serial: None,
     for command in ("compare", "leaderboard"):
         assert main([command, "study"]) == 1
         said = capsys.readouterr().out
-        assert "not ranked, because it would be unfair" in said
+        assert "not ranked, because the comparison would be unfair" in said
         assert "embedding size" in said
         assert max(map(len, said.splitlines())) <= 80
     assert main(["compare", "study", "--methods", "contrastive", "circle"]) == 0
@@ -506,7 +506,7 @@ def test_what_is_unfair_is_refused_unless_it_is_left_out_or_wanted(serial: None,
 def test_nothing_done_is_nothing_to_rank(capsys: pytest.CaptureFixture[str]):
     main(["tournament", write(), *OUT, "--workers", "0"])
     assert main(["leaderboard", "study"]) == 2
-    assert "nothing is done yet" in capsys.readouterr().err
+    assert "no training is done yet" in capsys.readouterr().err
 
 
 def test_fresh_runs_are_compared_on_validation_classes(run: Path, capsys: pytest.CaptureFixture[str]):
@@ -600,7 +600,7 @@ def test_a_trial_is_scored_by_what_was_trained(serial: None, capsys: pytest.Capt
     assert main(["tournament", file, *OUT]) == 0
     [row] = rows_of("study")
     assert row["note"].startswith("no epoch improved on the model before training: ")
-    assert "note: circle, dim 8, seed 0: no epoch is better" in " ".join(capsys.readouterr().out.split())
+    assert "note: circle, dim 8, seed 0: no epoch improved" in " ".join(capsys.readouterr().out.split())
     assert Run(Path("study") / row["run"]).chosen["epoch"] > 0
     words = [
         "--model.freeze_bn",
@@ -827,7 +827,7 @@ def test_a_driver_that_ends_leaves_checkpoints_and_the_same_command_goes_on(undi
     assert process.wait(30) == 130
     assert not workers_here(), "no process is left behind"
     said = " ".join(Path("out.log").read_text().split())
-    assert "the same command goes on: likewise tournament study/study.yaml --out study" in said
+    assert "to continue, run: likewise tournament study/study.yaml --out study" in said
     assert "Traceback" not in said
     process = likewise("tournament", "study/study.yaml", *OUT, "--workers", "1")
     until(lambda: checkpoints() == 2, process)

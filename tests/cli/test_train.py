@@ -168,7 +168,7 @@ def test_a_folder_is_enough(here: Path, capsys: pytest.CaptureFixture[str]):
         f"\nsteps {seconds}; everything else {seconds}: start {seconds}, validation {seconds}, report {seconds}\n", out
     )
     again = "likewise train --data ImageFolder --data.root photos --config quick.yaml --train.epochs 1 --split.folds 4"
-    assert "validation has 2 classes, too few to choose by" in out
+    assert "validation has 2 classes, too few to select a model" in out
     assert f"  for fold in 0 1 2 3; do {again} --split.fold $fold; done\n" in out
     assert main(["init", "photos"]) == 0
     assert (
@@ -186,7 +186,7 @@ def test_data_that_cannot_be_learned_from(here: Path, capsys: pytest.CaptureFixt
     for words, message in (
         (["single"], "single: every class has only one image, but training needs two"),
         (["alike"], "alike must have images of at least two classes, but it has 1"),
-        (["flat"], "flat has none: 1 images lie directly in it; `likewise serve flat` needs no classes"),
+        (["flat"], "flat has none: 1 images are directly in it; `likewise serve flat` does not need classes"),
         (["nowhere"], "there is no folder or table nowhere"),
         (["photos", "--data", "Glyphs"], "'photos' must not be given together with --data, which names the images"),
         (["--data.root", "photos"], "--data is missing: --data ImageFolder --data.root photos"),

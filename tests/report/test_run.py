@@ -207,7 +207,10 @@ def test_weights_of_several_runs(run: Path, tmp_path: Path):
     assert "Weight of the heaviest 10%" in charts
     assert [line.name for line in charts["Pairs of negative weight"].series] == ["run", "other"]
     assert all(len(chart.series) == 2 for chart in charts.values())
-    assert weights_note(runs) == "6 steps recorded, in 1.0% of the time; 4 of 8 anchors are used as a sample of each batch."
+    assert (
+        weights_note(runs)
+        == "6 steps recorded, in 1.0% of the time; 4 of 8 anchors are used as a sample of each batch."
+    )
     assert weights_note([]) == ""
 
 

@@ -121,7 +121,7 @@ def write_study(folder: Path, study: StudyFile) -> None:
         >>> write_study(folder, StudyFile("one", methods={"circle": {"loss": "CircleLoss"}}, seeds=[1]))
         Traceback (most recent call last):
         likewise.app.errors.UserError: ... must hold the same study, but its study.yaml differs in seeds: [0] in the file and
-        [1] here; choose another --out
+        [1] now; choose another --out
     """
     file, tree = folder / STUDY_FILE, yaml.safe_load(yaml.safe_dump(study.to_dict()))
     if file.exists():

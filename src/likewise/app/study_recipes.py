@@ -71,8 +71,8 @@ def protocol_of(split: Mapping[str, Any] | None) -> str | Tree:
     split = split or {}
     if split.get("folds") is not None:
         raise UserError(
-            f"split.folds is set by the protocol of the study, such as {{folds: {split['folds']}}}, but it is "
-            f"{split['folds']}"
+            f"split.folds is set by the protocol of the study and must not be given, but it is {split['folds']}; "
+            f"use the protocol {{folds: {split['folds']}}}"
         )
     share, seed = split.get("validation"), split.get("seed", 0)
     if share is not None and not share:

@@ -80,7 +80,7 @@ def unfair_differences(conditions: Mapping[str, Conditions | Sequence[Conditions
     differences = _drop_consequences(differences, trainings)
     differences = [_excuse_searched(each, trainings) for each in differences] + _seeds(trainings)
     if absent:
-        why = "What is not written down cannot be compared (our own rule)."
+        why = "Settings that are not recorded cannot be compared (our own rule)."
         differences.append(Difference(NOT_RECORDED, dict.fromkeys(trainings, ", ".join(absent)), why, "note"))
     return sorted(differences, key=lambda each: each.severity == "note")
 
@@ -187,7 +187,7 @@ def _excuse_searched(difference: Difference, trainings: Mapping[str, list[Condit
     is_searched = all(isinstance(each.searched, frozenset) and difference.what in each.searched for each in every)
     if not is_searched or len({each.search_budget for each in every}) > 1:
         return difference
-    why = f"It was searched for every method, in {every[0].search_budget} rounds each (a rule of this project)."
+    why = f"It was searched for every method, in {every[0].search_budget} rounds each (our own rule)."
     return replace(difference, why=why, severity="note")
 
 

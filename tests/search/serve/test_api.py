@@ -240,7 +240,7 @@ def test_what_is_not_there(client: TestClient):
     for address in ("/api/items/999", "/api/items/999/thumbnail", "/api/items/999/image", "/api/items/999/neighbors"):
         answer = client.get(address)
         assert (answer.status_code, "999" in answer.json()["error"]) == (404, True)
-    assert client.get("/api/nothing").json() == {"error": "there is nothing at /api/nothing"}
+    assert client.get("/api/nothing").json() == {"error": "there is no page /api/nothing"}
     assert client.delete("/api/items/3").status_code == 405
     assert client.get("/api/items", params={"limit": 201}).status_code == 422
 
