@@ -1,4 +1,4 @@
-"""A trained model for other programs: ONNX, `torch.export`, or a folder as model hubs want it.
+"""A trained model for other programs: ONNX, `torch.export`, or a folder for model hubs.
 
 What is written is read again and compared with the model before it gets its name: a file that exists agrees with torch, on
 random images and batches of several sizes; ``export.json`` says how closely.
@@ -115,7 +115,7 @@ def export_model(
         title: what the model card calls it; by default the folder's name.
 
     Raises:
-        ArithmeticError: what was written disagrees with the model; it is not left there.
+        ArithmeticError: the written file disagrees with the model; it is deleted.
 
     Examples:
         >>> import tempfile

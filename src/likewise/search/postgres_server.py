@@ -31,7 +31,7 @@ SETTINGS = {
 }
 """Of every connection whose URL does not say otherwise: a server that was cut off is given up after a minute at most."""
 
-PLAIN = "url must have the signs @ / # of a password written as %40 %2F %23, but they stand in it as they are"
+PLAIN = "url must have the signs @ / # of a password written as %40 %2F %23, but they are unescaped"
 
 CATALOG = """
 CREATE TABLE IF NOT EXISTS likewise_indexes (
@@ -174,7 +174,7 @@ def checked_url(url: str) -> str:
     Examples:
         >>> checked_url("postgresql://me:open/sesame@host/photos")
         Traceback (most recent call last):
-        ValueError: url must have the signs @ / # of a password written as %40 %2F %23, but they stand in it as they are
+        ValueError: url must have the signs @ / # of a password written as %40 %2F %23, but they are unescaped
     """
     scheme, there, rest = url.partition("://")
     if scheme not in ("postgresql", "postgres") or not there:

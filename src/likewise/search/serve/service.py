@@ -255,7 +255,7 @@ class Service:
     # ------------------------------------------------------------------------------------------- look up
 
     def item(self, number: int) -> Item:
-        """What is known of an item."""
+        """An item and its metadata."""
         return _item(number, self.index)
 
     def pair(self, first: int, second: int) -> Floats:
