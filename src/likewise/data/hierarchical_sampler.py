@@ -13,7 +13,7 @@ from likewise.data.samplers import Labels, ResumableSampler, checksum, divisible
 
 
 class HierarchicalSampler(ResumableSampler):
-    """Few categories, some classes of each, some images of each class: negatives that are of the same kind.
+    """Few categories, some classes of each, some images of each class: negatives of the same category.
 
     As a category's classes are told apart by details, a batch from few categories is a hard one.  Categories may have
     several levels, such as genus and family: a batch then has few families, some genera of each, some classes of each genus.

@@ -30,7 +30,7 @@ _INSIDE = ("Eval", "In-shop Clothes Retrieval Benchmark", "In-shop Clothes Retri
 
 
 class InShop(ImageFiles):
-    """In-Shop Clothes Retrieval (Liu et al. 2016): a class is a piece of clothing, sought with queries in a gallery.
+    """In-Shop Clothes Retrieval (Liu et al. 2016): a class is a piece of clothing; queries are searched in a gallery.
 
     The folder is as in the official one: ``Eval/list_eval_partition.txt`` and ``Img/img/``, or both without the outer
     folder, and ``list_bbox_inshop.txt``, there or in ``Anno``, if there are to be boxes.  ``categories`` are such as

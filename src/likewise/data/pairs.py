@@ -24,7 +24,7 @@ SIDES = ("image", "image_2", "text", "text_2")
 
 
 class PairTable(ImageDataset):
-    """Pairs in a table, one row for each: the columns ``image`` and ``text``, or ``text`` twice, or ``image`` twice.
+    """Pairs in a table, one row per pair: the columns ``image`` and ``text``, or ``text`` twice, or ``image`` twice.
 
     The second of two columns with one title is called ``text_2`` or ``image_2``, and may be written so.  The first of
     the two columns has the anchors, the second the references; images come before texts.  Further columns are ``split``

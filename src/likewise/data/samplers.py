@@ -143,7 +143,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
 
 
 class RandomBatchSampler(ResumableSampler):
-    """Random images of all classes; no image repeats before all were drawn.
+    """Random images of all classes; no image repeats before all have been drawn.
 
     Args:
         labels: one for each image.
@@ -185,7 +185,7 @@ class RandomBatchSampler(ResumableSampler):
 
 
 class PerClassSampler(ResumableSampler):
-    """Some classes, and as many images of each: ``classes`` x ``per_class``, class by class.
+    """Some classes, with the same number of images each: ``classes`` x ``per_class``, class by class.
 
     The images of a class are all different, unless it has fewer than ``per_class``: then all of them come, and some
     of them again.

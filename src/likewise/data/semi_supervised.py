@@ -14,7 +14,7 @@ from likewise.data.samplers import Labels, divisible, enough_classes
 
 
 class SemiSupervisedSampler(MiningSampler):
-    """Some classes, as many images of each, where only a share of the labels is known.
+    """Some classes, with the same number of images each, where only a share of the labels is known.
 
     A labeled image has its class.  An unlabeled image is a separate class, and a batch has ``per_class`` views of it:
     random crops.  Two views of an image are positives of each other, so that any loss on pairs is self-supervised (`likewise.losses.NTXentLoss` is SimCLR, as with ``relation="views"``).  With ``clusters``,

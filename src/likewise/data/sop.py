@@ -23,7 +23,7 @@ _HOW = "pass download=True, or unpack Stanford_Online_Products.zip from https://
 
 
 class StanfordOnlineProducts(ImageFiles):
-    """Stanford Online Products (Oh Song et al. 2016): a class is one thing for sale, its images the seller's.
+    """Stanford Online Products (Oh Song et al. 2016): a class is one product, with the seller's images.
 
     The folder is as in the official archive: ``Ebay_train.txt``, ``Ebay_test.txt`` and a folder for each category.
     ``categories`` says which of the twelve an image belongs to.
