@@ -133,7 +133,7 @@ def test_it_travels_as_json():
         ),
         (rows_of({"a": 0.5}), {"experiment": ["trunk"]}, "rows must have a column 'trunk'"),
         (rows_of({"a": float("nan")}), {}, r"rows\[0\]\['test R@1'\] must be a finite number, but it is nan"),
-        (rows_of({"a": None}), {}, "none of the 1 is one"),
+        (rows_of({"a": None}), {}, "none of the 1 rows does"),
         (rows_of({"a": 0.5}), {"ties": "max"}, "ties must be one of 'average', 'min'"),
         (
             rows_of({"a": 0.5}, "x") + rows_of({"b": 0.5}, "y"),

@@ -62,7 +62,7 @@ def test_an_empty_folder_is_said_in_words(tmp_path: Path):
         "Nothing has been measured yet.",
         "The test set was never opened.",
         "No curves yet: nothing has been recorded.",
-        "There is no run.yaml",
+        "run.yaml is missing",
         "The command that reproduces it is not recorded.",
         "No part was embedded, so there are no retrieval grids",
     ):
@@ -86,9 +86,9 @@ def test_opening_before_the_end_is_loud(run: Path):
 
 def test_test_numbers_without_an_opening_are_loud(run: Path):
     text = text_of(write_report(run, [make_part("test")], layout="pca").read_text())
-    assert "no opening of the test set is on record" in text
+    assert "no opening of the test set is recorded" in text
     text = text_of(write_report(run, [make_part("validation")], layout="pca").read_text())
-    assert "no opening of the test set is on record" not in text
+    assert "no opening of the test set is recorded" not in text
 
 
 def test_an_unfinished_and_a_torn_record(tmp_path: Path):
@@ -223,7 +223,7 @@ def test_differences_leave_out_what_always_differs():
 def test_a_part_with_nothing_to_find(run: Path):
     part = Part("odd", torch.randn(4, 3), torch.arange(4), list("abcd"), lambda i: Image.new("L", (8, 8)))
     text = text_of(write_report(run, [part], layout="pca").read_text())
-    assert "No query of odd has another image of its class" in text
+    assert "Every class of odd has only one image" in text
     assert "there is nothing to find" in text
 
 
@@ -347,7 +347,7 @@ def test_a_reader_can_use_it(browser: Browser, glyph_page: str, tmp_path: Path, 
     assert seen["hidden"] is True
     assert tip["hidden"] is False
     assert tip["name"] == tip["expected"]
-    assert "its own class" in tip["nearest"] or tip["other"] in tip["nearest"]
+    assert "same class" in tip["nearest"] or tip["other"] in tip["nearest"]
     assert tip["image"].startswith('url("data:image/webp')
     assert tip["position"] == tip["expectedPosition"]
     assert tip["inside"]

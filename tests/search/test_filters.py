@@ -150,12 +150,12 @@ REFUSED = [
     ("label ==", "where must be an expression such as"),
     ("", "where must be an expression such as"),
     ("1 == 1", "where must compare a column, but '1 == 1' compares two constants"),
-    ("__import__('os').system('true')", "none of these"),
+    ("__import__('os').system('true')", "not one of these"),
     ("label.upper() == 'X'", r"label\.upper\(\) is not one of these"),
-    ("(lambda: 1)() == year", "none of these"),
+    ("(lambda: 1)() == year", "not one of these"),
     ("year + 1 == 2", r"year \+ 1 is not one of these"),
-    ("year == 9**9**9", "none of these"),
-    ("[x for x in label] == 'a'", "none of these"),
+    ("year == 9**9**9", "not one of these"),
+    ("[x for x in label] == 'a'", "not one of these"),
     ("label in other", "where must have a column in front of 'in'"),
     ("label in ()", "where must have a column in front of 'in'"),
     ("label in (path,)", "where must have values behind 'in', but it has the column path"),
@@ -173,8 +173,8 @@ REFUSED = [
     (r"label == '\0'", "where must have texts of whole characters"),
     (r"label == '\ud800'", "where must have texts of whole characters"),
     (r"like(label, '\ud800')", "where must have texts of whole characters"),
-    ("year == 1j", "none of these"),
-    ("year == ...", "none of these"),
+    ("year == 1j", "not one of these"),
+    ("year == ...", "not one of these"),
 ]
 
 
