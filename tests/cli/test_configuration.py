@@ -186,9 +186,9 @@ MISTAKES = {
     "--lens.every 5 --lens.compare_with CircelLoss": "there is no loss CircelLoss; did you mean CircleLoss?",
     "--lens.every 5 --lens.compare_with CircleLoss --lens.compare_with.gama 3": "there is no option --lens.compare_with.gama; "
     "did you mean --lens.compare_with.gamma?",
-    "--lens.every 5 --lens.compare_with ProxyAnchorLoss": "--lens: compare_with must be a loss that learns nothing, because "
+    "--lens.every 5 --lens.compare_with ProxyAnchorLoss": "--lens: compare_with must be a loss without parameters, because "
     "it is not trained, but it is ProxyAnchorLoss",
-    "--lens.every 5 --lens.compare_with MarginLoss": "--lens: compare_with must be a loss that learns nothing, because "
+    "--lens.every 5 --lens.compare_with MarginLoss": "--lens: compare_with must be a loss without parameters, because "
     "it is not trained, but it is MarginLoss",
     "--loss.margin 1": "there is no option --loss.margin; MultiSimilarityLoss has alpha, beta, base, similarity, miner, "
     "reduction, backend",
