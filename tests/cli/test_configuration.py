@@ -209,7 +209,7 @@ MISTAKES = {
     "--optimizer.lrs.proxies x": "--optimizer.lrs.proxies must be a number, but it is 'x'",
     "--train.trackers tensorboard": "--train.trackers must be a list of texts such as [a, b], but it is 'tensorboard'",
     "--data.split test": "there is no option --data.split: its value is derived from other settings",
-    "--model.help x": "there is no option --model.help; data, loss, loss.miner, sampler and lens.compare_with have a help",
+    "--model.help x": "there is no option --model.help; data, loss, loss.miner, sampler and lens.compare_with have one",
     "--seed": "--seed must be followed by a value",
     "nowhere": "there is no folder or table nowhere",
     "--loss null": "--loss must be given, such as --loss CircleLoss; `likewise losses` lists them",
@@ -271,8 +271,7 @@ IN_FILES = {
     "--model.pool, --model.head, --model.normalize, --model.freeze_bn, --model.layer_norm, --model.freeze, --model.in_channels, --model.text",
     "data: Glyphs\ncache-on: ram": "cache-on must be written cache_on in files and in Python",
     "- data": "bad.yaml must be a mapping with keys such as data, model and loss, but it is a list",
-    "seed: 1": "--data must be given, such as --data ImageFolder --data.root photos; `likewise datasets` lists what "
-    "there is",
+    "seed: 1": "--data must be given, such as --data ImageFolder --data.root photos; `likewise datasets` lists them",
 }
 
 
