@@ -52,10 +52,10 @@ def test_neighbors_name_the_class(photos: Path, capsys: pytest.CaptureFixture[st
     assert main(["classify", str(model), str(photos / "new"), "--examples", str(photos / "known")]) == 0
     said = capsys.readouterr().out
     assert "9 examples of 3 classes" in said
-    assert "75.00 per cent of the 4 images" in said
+    assert "75.00 percent of the 4 images" in said
     for options, words_ in (
         ([str(model), "a.png"], "--examples must be given"),
-        ([str(photos / "known.index"), "a.png", "--examples", "b"], "--examples must not be given with an index"),
+        ([str(photos / "known.index"), "a.png", "--examples", "b"], "--examples cannot be combined with an index"),
         ([str(model), "a.png", "--examples", str(photos / "new" / "red")], "must have labels"),
     ):
         assert main(["classify", *options]) == 2

@@ -133,10 +133,10 @@ def test_a_published_network_is_a_model_everywhere(photos: Path, tmp_path: Path)
     assert index.search(photos / "red" / "2.png", 1).ids.tolist() == [[2]]
     app.index_vectors(embedded.file, tmp_path / "v.index", update=True)  # the same checksum of the model
     with pytest.raises(
-        app.UserError, match="efficientnet_lite0 is not calibrated: likewise calibrate efficientnet_lite0"
+        app.UserError, match="efficientnet_lite0 is not calibrated: run likewise calibrate efficientnet_lite0"
     ):
         app.verify("efficientnet_lite0", photos / "red" / "0.png", photos / "red" / "1.png")
-    with pytest.raises(app.UserError, match="efficientnet_lite0 is a published network without a file: --out"):
+    with pytest.raises(app.UserError, match="efficientnet_lite0 is a published network without a file: set --out"):
         app.calibrate("efficientnet_lite0", photos)
 
 
@@ -169,7 +169,7 @@ def test_chunks_are_embedded_by_other_processes(photos: Path, tmp_path: Path, mo
     monkeypatch.setattr("likewise.app.indexing.embed_in_chunks", interrupt)
     with pytest.raises(KeyboardInterrupt):
         app.index_folder(model, photos, tmp_path / "two.index", options=app.EmbeddingOptions(workers=2))
-    with pytest.warns(match="going on after 1 chunk of 4 images"):
+    with pytest.warns(match="continuing after 1 chunk of 4 images"):
         two = app.index_folder(model, photos, tmp_path / "two.index", options=app.EmbeddingOptions(workers=2)).index
     assert two.column("path") == one.column("path")
     assert np.allclose(two.vectors(), one.vectors(), atol=1e-5)
@@ -212,9 +212,9 @@ def test_mistakes_are_sentences(photos: Path, tmp_path: Path):
             lambda: app.embed_folder(model, photos, tmp_path / "e.npz", options=app.EmbeddingOptions(batch=0)),
             "--batch must be a whole number ≥ 1",
         ),
-        (lambda: app.index_folder(model, photos, tmp_path / "file"), "file is there already and is no index"),
+        (lambda: app.index_folder(model, photos, tmp_path / "file"), "file exists and is not an index"),
         (lambda: app.index_folder(model, photos, tmp_path / "file" / "a.index"), "a.index cannot be written"),
-        (lambda: app.index_folder(model, tmp_path / "empty", tmp_path / "a.index"), "empty must have images"),
+        (lambda: app.index_folder(model, tmp_path / "empty", tmp_path / "a.index"), "empty must contain images"),
         (lambda: app.index_folder(model, photos, tmp_path / "a.index", shard=(3, 2)), "--shard must be I/N"),
         (lambda: app.search(tmp_path / "no.index", photos), "the index: there is no index"),
         (lambda: app.calibrate(model, photos, far=[]), "--far must be rates above 0 and at most 1, but it is none"),

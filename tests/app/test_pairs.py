@@ -65,7 +65,7 @@ def test_an_index_of_images_is_searched_with_words(run, tmp_path, capsys):
     model = app.open_index(index).text_encoder()
     [direct] = app.open_index(index).search(model.embed(["a bright yellow square"]), 36).scores.tolist()
     assert [match.score for match in words.matches] == pytest.approx(direct)
-    with pytest.raises(app.UserError, match="--text must be some words"):
+    with pytest.raises(app.UserError, match="--text must be a text"):
         app.search(index, texts=[" "])
     with pytest.raises(app.UserError, match="one of QUERY pictures, --text TEXT and --item ID"):
         app.search(index, texts=["a"], item=0)
@@ -89,7 +89,7 @@ def test_what_cannot_be_is_one_sentence(run, tmp_path):
     path = {"data.path": str(run.folder.parent / "squares.csv")}
     for more, message in (
         ({"loss": "ProxyAnchorLoss"}, "loss must take references, .* but ProxyAnchorLoss takes none"),
-        ({"memory.size": 64}, "--memory must not be given with pairs of two sides"),
+        ({"memory.size": 64}, "--memory cannot be used with pairs"),
         ({"lens.every": 5}, "--lens.every must not be given with pairs"),
         ({"sampler": "HardBatchSampler", "sampler.classes": 4}, "--sampler must be one that does not mine for pairs"),
         ({"model.text": "bert"}, "--model.text: name must be one of 'minilm', 'ngrams', but it is 'bert'"),
@@ -102,7 +102,7 @@ def test_what_cannot_be_is_one_sentence(run, tmp_path):
         app.train(app.configure({"data": "Glyphs", "model.text": "ngrams"}), tmp_path / "run", machine=CPU)
     with pytest.raises(app.UserError, match="it has pairs: image and text"):
         app.classify(run.folder, run.folder.parent / "dark-blue-0.png")
-    with pytest.raises(app.UserError, match="because its validation classes have two sides"):
+    with pytest.raises(app.UserError, match="because its data are pairs"):
         app.calibrate(run.folder)
     with pytest.warns(app.Note, match="two sides: graphs take the first, of images"):
         app.export(run.folder, tmp_path / "hub", formats=["hub"])

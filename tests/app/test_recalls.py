@@ -36,7 +36,7 @@ def test_data_sets_bring_their_own():
 def test_a_study_ranks_by_a_recall_that_is_measured():
     study = {"base": STUDY, "methods": {"circle": {"loss": "CircleLoss"}}, "metric": "R@10"}
     assert len(make_study(study).trials()) == 1
-    with pytest.raises(app.UserError, match=r"metric must be one of R@1, R@10, RP.*but it is R@100; train\.ks names"):
+    with pytest.raises(app.UserError, match=r"metric must be one of R@1, R@10, RP.*but it is R@100; train\.ks sets"):
         make_study({**study, "metric": "R@100"}).trials()
     with pytest.raises(app.UserError, match=r"--train: each of ks must be a whole number ≥ 1, but it is 0"):
         make_study({**study, "base": {**TINY, "train": {"ks": [0]}}}).trials()

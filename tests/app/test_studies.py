@@ -84,8 +84,11 @@ def test_a_search_is_tuned_and_its_best_repeated():
 @pytest.mark.parametrize(
     ("search", "words"),
     [
-        (["optimizer.lr=1e-4:1e-2:log"], "search.space.optimizer.lr: '1e-3:1e-2:log' there and '1e-4:1e-2:log' here"),
-        (["loss.gamma"], "search.space.optimizer.lr: '1e-3:1e-2:log' there and None here"),
+        (
+            ["optimizer.lr=1e-4:1e-2:log"],
+            "search.space.optimizer.lr: '1e-3:1e-2:log' in the file and '1e-4:1e-2:log' now",
+        ),
+        (["loss.gamma"], "search.space.optimizer.lr: '1e-3:1e-2:log' in the file and None now"),
         (None, "search.space"),
     ],
 )
@@ -105,7 +108,7 @@ def test_a_folder_of_an_earlier_version_is_known_by_its_trials():
     tree = yaml.safe_load(file.read_text())
     del tree["search"]
     file.write_text(yaml.safe_dump(tree))
-    with pytest.raises(app.UserError, match=r"its trials are of loss\.gamma, and --search is loss\.margin"):
+    with pytest.raises(app.UserError, match=r"its trials search loss\.gamma and --search is loss\.margin"):
         app.tune(config, "tuned", how="random", search=["loss.margin"], execution=app.Execution(workers=0))
     file.write_text(yaml.safe_dump(tree))
     app.tune(config, "tuned", how="random", search=["loss.gamma"], rounds=4, execution=app.Execution(workers=0))
@@ -118,7 +121,7 @@ def test_fresh_runs_are_compared_on_validation_classes(monkeypatch: pytest.Monke
         app.train(app.configure({**flat(), "loss": loss}), name)
     board = app.leaderboard(["a", "b"])
     assert board.metric == "val MAP@R"
-    assert "2 of 2 trainings are not measured on the test set, which stays sealed" in " ".join(board.text().split())
+    assert "2 of 2 trainings are not measured on the test set, which is still sealed" in " ".join(board.text().split())
     report = app.compare(["a", "b"])
     assert "MAP@R on validation classes" in report.sentences()[0]
     assert report.remark.startswith("Compared on validation classes")
@@ -159,9 +162,9 @@ def test_learning_rates_are_searched_by_default():
         ({"search": {"romds": 3}}, "search: there is no key romds; did you mean rounds?"),
         ({"search": {"rounds": 0}}, "--rounds must be a whole number ≥ 1, but it is 0"),
         ({"search": {"how": "bayes"}}, "there is no search bayes; did you mean bayesian?"),
-        ({"search": {"space": ["loss.gamma"]}}, "search: space must have ranges by path"),
+        ({"search": {"space": ["loss.gamma"]}}, "search: space must map paths to ranges"),
         ({"search": 3}, "search must have keys such as space and rounds, but it is 3"),
-        ({"search": {}, "protocol": "classic"}, "--protocol must have validation classes to choose by"),
+        ({"search": {}, "protocol": "classic"}, "--protocol must have validation classes for the search"),
         ({"search": {}, "methods": METHODS}, "a study with a search must have one method"),
     ],
 )
@@ -175,10 +178,10 @@ def test_what_cannot_be_done_is_refused_in_one_sentence(tmp_path: Path):
     (tmp_path / "file").write_text("")
     config = app.configure(flat())
     for out in ("file", "file/run"):
-        with pytest.raises(app.UserError, match="--out must be a folder that can be made, but file"):
+        with pytest.raises(app.UserError, match="--out must be a folder that can be created, but file"):
             app.train(config, out)
         for run in (app.repeat, partial(app.tune, how="random")):
-            with pytest.raises(app.UserError, match="--out must be a folder that can be made, but file"):
+            with pytest.raises(app.UserError, match="--out must be a folder that can be created, but file"):
                 run(config, out, execution=app.Execution(workers=0))
     for minutes in (float("nan"), 0.0, -1.0):
         with pytest.raises(app.UserError, match="--minutes must be a number > 0"):

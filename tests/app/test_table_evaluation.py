@@ -52,11 +52,11 @@ def test_a_table_is_measured_as_re_identification(people: Path, capsys: pytest.C
     assert main([*words, "--ks", "1", "5"]) == 0
     said = capsys.readouterr().out
     assert "24 images of 4 classes, 12 queries in a gallery of 12" in said
-    assert "R@k is rank k of re-identification" in said
+    assert "R@k is the rank-k accuracy of re-identification" in said
     assert main([*words, "--test"]) == 2
     assert "--table must be given without --test" in capsys.readouterr().err
     assert main(["evaluate", str(model), "--split", "test"]) == 2
-    assert "--split is for --table" in capsys.readouterr().err
+    assert "--split requires --table" in capsys.readouterr().err
 
 
 def test_a_table_is_no_way_around_the_seal(people: Path):

@@ -46,7 +46,7 @@ def test_a_folder(model: Path, here: Path, capsys: pytest.CaptureFixture[str]):
         assert learned.point(far).threshold == pytest.approx(min(fits, default=np.inf), abs=1e-5)
     assert "72 images of 12 classes" in said.out
     assert "the model was trained on 1 of these classes" in said.err
-    assert "2,376 impostors are few for a rate of 0.001" in said.err
+    assert "2,376 different pairs are too few for a rate of 0.001" in said.err
     assert all(torch.equal(value, before[name]) for name, value in Embedder.load(model).state_dict().items())
     assert [each.name for each in here.iterdir() if "atomic_write" in each.name] == []
 
@@ -70,13 +70,13 @@ def test_a_copy_and_a_run_whose_test_set_was_opened(run: Path, here: Path, capsy
     assert "openings" not in capsys.readouterr().err
     (run / "openings.jsonl").write_text("{}\n")
     assert main(["calibrate", "run", "photos"]) == 0
-    assert "the run's record of openings has the checksum of the file as it was before" in capsys.readouterr().err
+    assert "the run's record of openings has the checksum of the old file" in capsys.readouterr().err
     assert read_card(run / "best.safetensors").calibration == read_card(here / "calibrated.safetensors").calibration
 
 
 def test_a_run_brings_its_validation_classes(run: Path, model: Path, capsys: pytest.CaptureFixture[str]):
     assert calibrate_command(["run"]) == 0
-    assert "learned from 12 images of 2 classes" in capsys.readouterr().out
+    assert "fitted to 12 images of 2 classes" in capsys.readouterr().out
     assert read_card(run / "best.safetensors").calibration is not None
     with pytest.raises(
         UserError, match=r"images must be given for m.safetensors, because it is not the model of a run"

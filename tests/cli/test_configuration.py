@@ -151,7 +151,7 @@ MISTAKES = {
     "--los CircleLoss": "there is no option --los; did you mean --loss?",
     "--loss MultiSimilartyLoss": "there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?",
     "--loss ProxyAnchor": "there is no loss ProxyAnchor; did you mean ProxyAnchorLoss?",
-    "--loss Zebra": "there is no loss Zebra (one of your own is given by its import path, my_package.Zebra)",
+    "--loss Zebra": "there is no loss Zebra (give your own class by its import path, my_package.Zebra)",
     "--loss.alfa 3": "there is no option --loss.alfa; did you mean --loss.alpha?",
     "--loss.alpha abc": "--loss.alpha must be a number, but it is 'abc'",
     "--optimizer.lr 1:30": "--optimizer.lr must be a number, but it is '1:30'",
@@ -160,7 +160,7 @@ MISTAKES = {
     "--loss.miner SemiHardMiner --loss.miner.magrin 1": "there is no option --loss.miner.magrin; did you mean --loss.miner.margin?",
     "--loss Matryoshka --loss.loss CircleLoss --loss.loss.gama 3": "there is no option --loss.loss.gama; did you mean --loss.loss.gamma?",
     "--loss ProxyNCALoss --loss.num_classes 3": "there is no option --loss.num_classes: "
-    "it follows from the rest of the configuration",
+    "its value is derived from other settings",
     "--loss DirectionRegularized --loss.loss Matryoshka": "--loss.loss must be a PairLoss or a ProxyLoss, "
     "but it is likewise.losses.Matryoshka",
     "--loss DirectionRegularized --loss.loss ProxyNCALoss --loss.loss.scal 3": "there is no option --loss.loss.scal; "
@@ -168,7 +168,7 @@ MISTAKES = {
     "--data Glyps": "there is no data set Glyps; did you mean Glyphs?",
     "--data ImageFolder": "--data.root must be given: the folder of the classes' folders",
     "--sampler.clases 8": "there is no option --sampler.clases; did you mean --sampler.classes?",
-    "--sampler MultiLabelSampler": "likewise.data.MultiLabelSampler cannot be asked for by name: it is for use in Python",
+    "--sampler MultiLabelSampler": "likewise.data.MultiLabelSampler cannot be used in a configuration, only in Python",
     "--model.trnk x": "there is no option --model.trnk; did you mean --model.trunk?",
     "--model.dim x": "--model.dim must be a whole number or null, but it is 'x'",
     "--model.normalize maybe": "--model.normalize must be true or false, but it is 'maybe'",
@@ -177,18 +177,18 @@ MISTAKES = {
     "--optimizer.name adamw": "--optimizer.name must be one of 'AdamW', 'Adam', 'RMSprop', 'SGD', but it is 'adamw'; "
     "did you mean AdamW?",
     "--optimizer.betas 3": "--optimizer.betas must be a list of 2 numbers such as [0.5, 0.9], but it is '3'",
-    "--memory.warmup 3": "--memory.size must be given: how many embeddings it holds",
+    "--memory.warmup 3": "--memory.size must be given: number of stored embeddings",
     "--memory.sise 3": "there is no option --memory.sise; did you mean --memory.size?",
-    "--memory 3": "--memory must be null, or given by its options: --memory.size, --memory.warmup",
+    "--memory 3": "--memory must be null, or set by its options: --memory.size, --memory.warmup",
     "--lens.every often": "--lens.every must be a whole number, but it is 'often'",
     "--lens.every -1": "--lens: every must be a whole number ≥ 0, but it is -1",
-    "--lens.compare_with CircleLoss": "--lens: every must be given together with compare_with, such as 50, but it is 0",
+    "--lens.compare_with CircleLoss": "--lens: every must be > 0 with compare_with, such as 50, but it is 0",
     "--lens.every 5 --lens.compare_with CircelLoss": "there is no loss CircelLoss; did you mean CircleLoss?",
     "--lens.every 5 --lens.compare_with CircleLoss --lens.compare_with.gama 3": "there is no option --lens.compare_with.gama; "
     "did you mean --lens.compare_with.gamma?",
-    "--lens.every 5 --lens.compare_with ProxyAnchorLoss": "--lens: compare_with must be a loss that learns nothing, because "
+    "--lens.every 5 --lens.compare_with ProxyAnchorLoss": "--lens: compare_with must be a loss without parameters, because "
     "it is not trained, but it is ProxyAnchorLoss",
-    "--lens.every 5 --lens.compare_with MarginLoss": "--lens: compare_with must be a loss that learns nothing, because "
+    "--lens.every 5 --lens.compare_with MarginLoss": "--lens: compare_with must be a loss without parameters, because "
     "it is not trained, but it is MarginLoss",
     "--loss.margin 1": "there is no option --loss.margin; MultiSimilarityLoss has alpha, beta, base, similarity, miner, "
     "reduction, backend",
@@ -198,25 +198,25 @@ MISTAKES = {
     "reduction, backend",
     "--loss Matryoshka --loss.loss CircleLoss --loss.dims [8,x]": "--loss.dims must be a list of whole numbers such as "
     "[1, 2], but it is '[8,x]'",
-    "--split x": "--split must be given by its options: --split.validation, --split.test, --split.seed, --split.folds, "
+    "--split x": "--split must be set by its options: --split.validation, --split.test, --split.seed, --split.folds, "
     "--split.fold, --split.contiguous",
     "--zebra 3": "there is no option --zebra; likewise train --help lists the options",
     "--cache_on ram": "there is no option --cache_on; did you mean --cache-on?",
     "--cache-on memory": "--cache-on must be one of 'gpu', 'ram', 'disk' or null, but it is 'memory'",
     "--print_config": "there is no option --print_config; did you mean --print-config?",
-    "--seed.x 1": "there is no option --seed.x; --seed has a single value",
+    "--seed.x 1": "there is no option --seed.x; --seed takes a single value",
     "--seed 1.5": "--seed must be a whole number, but it is '1.5'",
     "--optimizer.lrs.proxies x": "--optimizer.lrs.proxies must be a number, but it is 'x'",
     "--train.trackers tensorboard": "--train.trackers must be a list of texts such as [a, b], but it is 'tensorboard'",
-    "--data.split test": "there is no option --data.split: it follows from the rest of the configuration",
-    "--model.help x": "there is no option --model.help; data, loss, loss.miner, sampler and lens.compare_with have a help",
+    "--data.split test": "there is no option --data.split: its value is derived from other settings",
+    "--model.help x": "there is no option --model.help; data, loss, loss.miner, sampler and lens.compare_with have one",
     "--seed": "--seed must be followed by a value",
     "nowhere": "there is no folder or table nowhere",
-    "--loss null": "--loss must be given, such as --loss CircleLoss; `likewise losses` lists what there is",
+    "--loss null": "--loss must be given, such as --loss CircleLoss; `likewise losses` lists them",
     "--config nowhere.yaml": "--config: there is no file or recipe nowhere.yaml",
     "--config": "--config must be followed by the name of a file",
     "--resume": "--resume must be followed by the folder of a run",
-    "--resume a --seed 3": "--resume must be given alone, or with --allow and --allow-changes: the configuration is the run's own, in its run.yaml",
+    "--resume a --seed 3": "--resume accepts no other options than --allow and --allow-changes: the configuration is read from the run's run.yaml",
     "--resume nowhere": "nowhere must be the folder of a run, but it has no run.yaml",
     "--optimizer.lr -1": "--optimizer: lr must be a number > 0, but it is -1.0",
     "--loss.help": "--loss.help must be followed by the name of a loss",
@@ -258,21 +258,20 @@ IN_FILES = {
     "data: Glyphs\nmodle: {trunk: convnet}": "there is no option --modle.trunk; did you mean --model.trunk?",
     "data: Glyphs\nmodel: {trnk: convnet}": "there is no option --model.trnk; did you mean --model.trunk?",
     "data: {class_path: Glyphs, init_args: {sise: 8}}": "there is no option --data.sise; did you mean --data.size?",
-    "data: {class_path: Glyphs, size: 8}": "data must have class_path and init_args, but it has size: "
+    "data: {class_path: Glyphs, size: 8}": "data must have only the keys class_path and init_args, but it has size: "
     "write it under init_args",
-    "data: {clas_path: Glyphs}": "data must have class_path and init_args, but it has clas_path; "
+    "data: {clas_path: Glyphs}": "data must have only the keys class_path and init_args, but it has clas_path; "
     "did you mean class_path?",
     "data: Glyphs\nloss: {class_path: CircelLoss}": "there is no loss CircelLoss; did you mean CircleLoss?",
     "data: Glyphs\nplan: {precision: no}": "--train.precision must be one of 'no', 'bf16', 'fp16', but it is False "
-    "(a plain no is false in YAML: write 'no')",
+    "(YAML reads an unquoted no as false: write 'no')",
     "data: Glyphs\noptimizer: {lr: fast}": "--optimizer.lr must be a number, but it is 'fast'",
     "data: Glyphs\nseed: true": "--seed must be a whole number, but it is True",
-    "data: Glyphs\nmodel:": "--model must be given by its options: --model.trunk, --model.weights, --model.dim, "
+    "data: Glyphs\nmodel:": "--model must be set by its options: --model.trunk, --model.weights, --model.dim, "
     "--model.pool, --model.head, --model.normalize, --model.freeze_bn, --model.layer_norm, --model.freeze, --model.in_channels, --model.text",
-    "data: Glyphs\ncache-on: ram": "cache-on must be written cache_on outside of a command line",
-    "- data": "bad.yaml must have keys such as data, model and loss, but it is a list",
-    "seed: 1": "--data must be given, such as --data ImageFolder --data.root photos; `likewise datasets` lists what "
-    "there is",
+    "data: Glyphs\ncache-on: ram": "cache-on must be written cache_on in files and in Python",
+    "- data": "bad.yaml must be a mapping with keys such as data, model and loss, but it is a list",
+    "seed: 1": "--data must be given, such as --data ImageFolder --data.root photos; `likewise datasets` lists them",
 }
 
 

@@ -128,12 +128,12 @@ def test_stopped_anywhere_it_goes_on_and_embeds_nothing_twice(
 
     monkeypatch.setattr(Embedding, "_embed", fails)
     assert main(["embed", "run", "photos", "-o", "e.npz", "--batch", "10"]) == 130
-    assert capsys.readouterr().err.endswith("stopped; the same command goes on from here\n")
+    assert capsys.readouterr().err.endswith("stopped; run the same command again to continue\n")
     assert not Path("e.npz").exists()
     assert len(list(Path("e.npz.chunks").glob("*.npz"))) == 3
     monkeypatch.setattr(Embedding, "_embed", lambda self, images: seen.append(len(images)) or real(self, images))
     assert main(["embed", "run", "photos", "-o", "e.npz", "--batch", "10"]) == 0
-    assert "note: going on after 3 chunks of 10 images" in capsys.readouterr().err
+    assert "note: continuing after 3 chunks of 10 images" in capsys.readouterr().err
     assert sum(seen) == 72
     assert not Path("e.npz.chunks").exists()
     assert all(np.array_equal(content()[name], each) for name, each in content("whole.npz").items())
@@ -147,7 +147,7 @@ def test_parts_of_something_else_are_not_mixed_in(run: Path, here: Path, monkeyp
     monkeypatch.undo()
     monkeypatch.chdir(here)
     for words in (["run", "others"], ["run/model.safetensors", "photos", "--transform", "thesis"]):
-        with pytest.raises(UserError, match=r"e\.npz\.chunks holds chunks of another model or other images"):
+        with pytest.raises(UserError, match=r"e\.npz\.chunks contains chunks of another model or other images"):
             embed.run([*words, "-o", "e.npz"])
 
 
@@ -169,7 +169,7 @@ def test_batches_become_smaller_when_memory_runs_out(run: Path, monkeypatch: pyt
 def test_a_model_on_its_own_is_shown_what_its_card_says(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
     shutil.copy(run / "best.safetensors", here / "alone.safetensors")
     assert main(["embed", "alone.safetensors", "photos", "-o", "e.npz"]) == 0
-    assert "shorter side 37, the middle 32 x 32, as the model's card says" in capsys.readouterr().out
+    assert "shorter side 37, the middle 32 x 32, from the model's card" in capsys.readouterr().out
     assert main(["embed", "alone.safetensors", "photos", "-o", "g.npz", "--transform", "glyphs"]) == 0
     assert main(["embed", "run", "photos", "-o", "r.npz"]) == 0
     assert np.array_equal(content("g.npz")["embeddings"], content("r.npz")["embeddings"])
@@ -183,11 +183,11 @@ def test_a_model_on_its_own_is_shown_what_its_card_says(run: Path, here: Path, c
         (["run", "nowhere", "-o", "e.npz"], "there is no folder or table nowhere"),
         (["run", "photos", "-o", "e.txt"], "--out must be a file that ends in .npz, but it is e.txt"),
         (["run", "photos"], "the following arguments are required: -o/--out"),
-        (["run", "run", "-o", "e.npz"], "run must have images (.avif "),
+        (["run", "run", "-o", "e.npz"], "run must contain images (.avif "),
         (["run", "quick.yaml", "-o", "e.npz"], "quick.yaml must be a folder, or a table (.csv, .tsv, .parquet)"),
         (
             ["run", "bad.csv", "-o", "e.npz"],
-            "bad.csv must have a column path, but it has paht; --path-column names another",
+            "bad.csv must have a column path, but it has paht; set --path-column",
         ),
         (["quick.yaml", "photos", "-o", "e.npz"], "the model quick.yaml: quick.yaml must be a safetensors file"),
     ],
@@ -201,7 +201,7 @@ def test_mistakes(run: Path, here: Path, words: list[str], sentence: str, capsys
 def test_a_file_that_is_there_is_not_overwritten(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
     (here / "e.npz").write_bytes(b"precious")
     assert main(["embed", "run", "photos", "-o", "e.npz"]) == 2
-    assert capsys.readouterr().err == "likewise: e.npz is there already; --overwrite replaces it\n"
+    assert capsys.readouterr().err == "likewise: e.npz already exists; --overwrite replaces it\n"
     assert (here / "e.npz").read_bytes() == b"precious"
 
 

@@ -66,7 +66,7 @@ def test_the_seal_stays_until_it_is_broken_and_then_it_is_written_down(run: Path
     first, second = Run("run").openings()
     assert (first["why"], first["model"], first["finished"]) == ("the final number", "model", True)
     assert (second["why"], second["model"]) == ("likewise evaluate --test", "best")
-    assert "the test set was opened twice so far" in capsys.readouterr().out
+    assert "the test set has been opened twice" in capsys.readouterr().out
     assert [line["opening"] for line in Run("run").evaluations()] == [None, None, 1, None, 2]
     again = (run / "report.html").read_text()
     assert "the final number" in again
@@ -96,7 +96,7 @@ def test_a_report_can_be_written_again(run: Path, capsys: pytest.CaptureFixture[
     [
         (["nowhere"], "nowhere must be the folder of a run, but it has no run.yaml"),
         (["run", "--tset"], "there is no option --tset; did you mean --test?"),
-        (["run", "--why", "x"], "--why is for --test: it says why the test set is opened"),
+        (["run", "--why", "x"], "--why requires --test: it is the reason for opening the test set"),
         (["run", "--model", "first"], "run has no model first: it has best and model"),
         ([], "the following arguments are required: RUN"),
         (["run", "more"], "there is no place for more"),

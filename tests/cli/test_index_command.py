@@ -125,11 +125,11 @@ def test_stopped_anywhere_it_goes_on_and_embeds_nothing_twice(
 
     monkeypatch.setattr(Embedding, "_embed", fails)
     assert main(["index", "run", "photos", "-o", "a.index", "--batch", "10"]) == 130
-    assert "stopped; the same command goes on from here" in capsys.readouterr().err
+    assert "stopped; run the same command again to continue" in capsys.readouterr().err
     assert not Path("a.index").exists()
     monkeypatch.setattr(Embedding, "_embed", lambda self, images: seen.append(len(images)) or real(self, images))
     assert main(["index", "run", "photos", "-o", "a.index", "--batch", "10"]) == 0
-    assert "going on after 3 chunks of 10 images" in capsys.readouterr().err
+    assert "continuing after 3 chunks of 10 images" in capsys.readouterr().err
     assert sum(seen) == 72
     assert not Path("a.index.chunks").exists()
     one, other = Index.open("a.index"), Index.open("whole.index")
@@ -207,7 +207,7 @@ def test_an_approximate_structure_is_measured_and_said(run: Path, capsys: pytest
     assert main(["index", "run", "photos", "-o", "a.index", "--approximate", "hnsw", "--storage", "int8"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "search HNSW: finds 100.0% of the ten nearest" in out
-    assert "of the ten nearest that float32 finds, measured with 72" in out
+    assert "of the ten nearest neighbors found with float32, measured with 72" in out
     assert main(["index", "run", "photos", "-o", "a.index", "--overwrite", "--name", "stripes"]) == 0
     assert Index.open("a.index").near is None
     assert Index.open("a.index").name == "stripes"
@@ -245,23 +245,23 @@ def test_a_published_network_makes_an_index(
         ),
         (["run", "nowhere", "-o", "a.index"], "there is no folder or table nowhere"),
         (["photos", "-o", "a.index"], "likewise index needs a MODEL and IMAGES, but it was given photos"),
-        (["run", "photos", "-o", "photos"], "photos is there already and is no index"),
-        (["run", "photos", "-o", "a.index", "--prune"], "--prune goes with --update"),
+        (["run", "photos", "-o", "photos"], "photos exists and is not an index"),
+        (["run", "photos", "-o", "a.index", "--prune"], "--prune requires --update"),
         (["run", "photos", "-o", "a.index", "--shard", "4/3"], "--shard must be I/N with I from 1 to N"),
-        (["run", "photos", "-o", "a.index", "--shard", "100/100"], "--shard 100/100 has none of the 72 images"),
+        (["run", "photos", "-o", "a.index", "--shard", "100/100"], "--shard 100/100 contains none of the 72 images"),
         (["run", "photos", "-o", "a.index", "--thumbnails", "-1"], "--thumbnails must be a side in pixels"),
         (["--update", "photos", "-o", "a.index"], "the index: there is no index a.index"),
         (["--merge", "a.index", "-o", "b.index"], "--merge needs two indexes or more"),
         (["run", "photos", "-o", "a.index", "--storage", "int4"], "argument --storage: invalid choice"),
         (
             ["run", "photos", "-o", "a.index", "--store", "birds"],
-            "--store goes with the URL of a database, postgresql://…",
+            "--store requires the URL of a database, postgresql://…",
         ),
         (
             ["--update", "photos", "-o", "a.index", "--store", "postgresql://x/y"],
-            "--store goes with a new index or --merge",
+            "--store requires a new index or --merge",
         ),
-        (["run", "bad.csv", "-o", "a.index"], "bad.csv must not have a column 'id': call it something else"),
+        (["run", "bad.csv", "-o", "a.index"], "bad.csv must not have a column 'id': rename it"),
     ],
 )
 def test_mistakes(run: Path, here: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
@@ -274,13 +274,15 @@ def test_mistakes(run: Path, here: Path, words: list[str], sentence: str, capsys
 def test_another_model_is_not_mixed_in(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["index", "run", "some", "-o", "a.index"]) == 0
     assert main(["index", "--update", "run/model.safetensors", "some", "-o", "a.index"]) == 2
-    assert "a.index was made with the model best.safetensors, not with run/model.safetensors" in capsys.readouterr().err
+    assert (
+        "a.index was built with the model best.safetensors, not with run/model.safetensors" in capsys.readouterr().err
+    )
 
 
 def test_the_last_of_several_rows_with_one_path_counts(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
     (here / "t.csv").write_text("path,n\nphotos/c00/0.png,1\nphotos/c01/0.png,2\nphotos/c00/0.png,3\n")
     assert main(["index", "run", "t.csv", "-o", "t.index"]) == 0
-    assert "1 rows of t.csv name a file that a later row names, too" in capsys.readouterr().err
+    assert "1 rows of t.csv repeat a file of a later row" in capsys.readouterr().err
     assert Index.open("t.index").column("n") == [2, 3]
 
 
@@ -288,7 +290,7 @@ def test_a_folder_of_photographs_is_never_replaced(run: Path, some: Path, capsys
     before = sorted(some.rglob("*"))
     assert main(["index", "run", "some", "-o", "some", "--overwrite"]) == 2
     assert main(["index", "--merge", "some", "some", "-o", "some", "--overwrite"]) == 2
-    assert capsys.readouterr().err.count("some is there already and is no index: choose another --out") == 2
+    assert capsys.readouterr().err.count("some exists and is not an index: choose another --out") == 2
     assert sorted(some.rglob("*")) == before
 
 
@@ -308,7 +310,7 @@ def test_versions_are_listed_restored_checked_and_purged(run: Path, some: Path, 
     assert main(["search", "a.index", "photos/c00/0.png", "-k", "1"]) == 0
     os.truncate("a.index/version-000005/items.arrow", 100)
     assert main(["index", "--check", "a.index"]) == 1
-    assert "a.index/version-000005/items.arrow is not what was written" in capsys.readouterr().out
+    assert "a.index/version-000005/items.arrow is damaged: it differs from its checksum" in capsys.readouterr().out
     assert main(["search", "a.index", "photos/c00/0.png"]) == 2
     assert "items.arrow is damaged: restore an older version with likewise index --restore" in capsys.readouterr().err
     assert main(["index", "--restore", "4", "a.index"]) == 0
@@ -354,11 +356,14 @@ def test_vectors_from_elsewhere_and_for_elsewhere(run: Path, some: Path, capsys:
         (["--vectors", "odd.npz", "-o", "c.index"], "odd.npz must have an array embeddings (n, d), but it has vectors"),
         (
             ["--vectors", "e.npz", "run/model.safetensors", "-o", "c.index"],
-            "e.npz was made with another model than run",
+            "e.npz was computed with another model than run",
         ),
         (["--vectors", "quick.yaml", "-o", "c.index"], "quick.yaml must be a NumPy file (.npz) of plain arrays"),
-        (["--vectors", "e.npz"], "likewise index needs a place for the index: -o birds.index"),
-        (["--to-parquet", "c.parquet"], "this needs one index, such as birds.index, but it was given none"),
+        (["--vectors", "e.npz"], "likewise index needs an output folder: -o birds.index"),
+        (
+            ["--to-parquet", "c.parquet"],
+            "this action needs exactly one index, such as birds.index, but it was given none",
+        ),
     ):
         assert main(["index", *words]) == 2
         assert sentence in capsys.readouterr().err
@@ -373,7 +378,7 @@ def test_options_may_stand_between_places(run: Path, some: Path):
 def test_a_shard_never_takes_the_others_for_gone(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["index", "run", "some", "-o", "a.index"]) == 0
     assert main(["index", "--update", "some", "-o", "a.index", "--prune", "--shard", "1/2"]) == 2
-    assert "--prune needs all images: leave --shard and --vectors out" in capsys.readouterr().err
+    assert "--prune needs all images: remove --shard and --vectors" in capsys.readouterr().err
     assert len(Index.open("a.index")) == 6
 
 

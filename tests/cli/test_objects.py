@@ -105,9 +105,9 @@ def test_left_out_names_exist():
     for kind in KINDS.values():
         for name in kind.left_out:
             assert import_class(f"{kind.room}.{name}")
-            with pytest.raises(UserError, match="for use in Python"):
+            with pytest.raises(UserError, match="only in Python"):
                 resolve(kind, name)
-            with pytest.raises(UserError, match="for use in Python"):
+            with pytest.raises(UserError, match="only in Python"):
                 resolve(kind, f"{kind.room}.{name}")
 
 

@@ -166,7 +166,7 @@ def test_a_run_of_a_later_schema_is_refused(run: Path, capsys: pytest.CaptureFix
     for command in (["evaluate", "run"], ["train", "--resume", "run"], ["leaderboard", "run"]):
         assert main(command) == 2
         assert "run/run.yaml: schema must be a whole number from 1 to 2" in " ".join(capsys.readouterr().err.split())
-    assert "run.yaml is shown as it is: schema must be" in read_run(run).gaps[0]
+    assert "run.yaml is shown unchanged: schema must be" in read_run(run).gaps[0]
 
 
 # ---- a model and an index

@@ -46,7 +46,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]):
     ("word", "sentence"),
     [
         ("trian", "there is no command trian; did you mean train?"),
-        ("zzz", "there is no command zzz; likewise --help lists them"),
+        ("zzz", "there is no command zzz; likewise --help lists the commands"),
     ],
 )
 def test_a_mistyped_command(word: str, sentence: str, capsys: pytest.CaptureFixture[str]):
@@ -240,7 +240,7 @@ def test_the_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys
 def test_the_doctor_looks_at_the_cache(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(doctor.os, "access", lambda place, mode: False)
     assert main(["doctor"]) == 1
-    assert "LIKEWISE_CACHE names another folder" in " ".join(capsys.readouterr().out.split())
+    assert "set LIKEWISE_CACHE to another folder" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_path_is_not_broken(monkeypatch: pytest.MonkeyPatch):

@@ -65,7 +65,7 @@ def test_other_hosts_only_when_told_and_with_advice(vectors: Path, serve: Callab
     port = started.address.rsplit(":", 1)[1]
     assert asked(f"http://127.0.0.1:{port}api/about")["items"] == 4
     said = started.stop()
-    assert "note: every machine that reaches this one can look at these images: --token requires a token" in said
+    assert "note: any machine that can reach this one can view these images; use --token to require a token" in said
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_other_hosts_only_when_told_and_with_advice(vectors: Path, serve: Callab
         (["postgresql:/me:s3cret@host/db"], "there is no index and no folder of pictures of that name"),
         (["host=h password=s3cret"], "there is no index and no folder of pictures of that name"),
         (["birds.index", "--port", "70000"], "--port must be from 0 to 65535, but it is 70000"),
-        (["birds.index", "--host", "no.such.host.invalid"], "--host must be an address of this machine alone"),
+        (["birds.index", "--host", "no.such.host.invalid"], "--host must be a loopback address"),
         (
             ["birds.index", "--host", "no.such.host.invalid", "--behind-proxy"],
             "--host must be an address of this machine",
         ),
-        (["birds.index", "--host", "0.0.0.0"], "--host must be an address of this machine alone"),
-        (["birds.index", "--token", "two words"], "--token must be letters, digits and signs of ASCII without spaces"),
+        (["birds.index", "--host", "0.0.0.0"], "--host must be a loopback address"),
+        (["birds.index", "--token", "two words"], "--token must be ASCII letters, digits and signs without spaces"),
         (["birds.index", "--upload", "0"], "--upload: upload must be a whole number ≥ 1, but it is 0"),
         (["birds.index", "--prot", "1"], "there is no option --prot; did you mean --port?"),
     ],
@@ -97,7 +97,7 @@ def test_a_port_that_is_taken(vectors: Path):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be served: .*; --port chooses another"):
+        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be served: .*; choose another --port"):
             command.run(["birds.index", "--port", port])
 
 
@@ -138,7 +138,7 @@ def test_a_folder_of_pictures_is_indexed_next_to_it_and_brought_up_to_date(
     monkeypatch.setattr(Encoder, "load", classmethod(_small(Encoder.load)))
     assert command.run(["mine", "--port", "0"]) == 0
     out, err = capsys.readouterr()
-    assert "mine is a folder of pictures: its index is made next to it, mine.index, with efficientnet_lite0" in err
+    assert "mine is a folder of pictures: building its index next to it, mine.index, with efficientnet_lite0" in err
     assert "next:" not in out  # it is served already
     index = served[0][0]
     assert index.folder == (here / "mine.index").resolve()

@@ -89,9 +89,9 @@ def study(finished: Path, here: Path) -> Path:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sedes": [1]}, "there is no key sedes in a study; did you mean seeds?"),
-    ({"name": 3}, "name must be one that a folder can have, but it is 3"),
-    ({"name": "../a"}, "name must be one that a folder can have, but it is '../a'"),
-    ({"name": ".."}, "name must be one that a folder can have, but it is '..'"),
+    ({"name": 3}, "name must be a valid folder name, but it is 3"),
+    ({"name": "../a"}, "name must be a valid folder name, but it is '../a'"),
+    ({"name": ".."}, "name must be a valid folder name, but it is '..'"),
     ({"seeds": 5}, "seeds must be a list of whole numbers such as [0, 1, 2], but it is 5"),
     ({"seeds": []}, "seeds must be a list of whole numbers such as [0, 1, 2], but it is []"),
     ({"seeds": [0, 0]}, "seeds must differ, but they are [0, 0]"),
@@ -101,33 +101,33 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"base": ["data"]}, "base must have keys such as data and model, but it is ['data']"),
     ({"base": {}}, "method contrastive: --data must be given"),
     ({"base": {"data": "Nope"}}, "there is no data set Nope"),
-    ({"base": {**BASE, "split": {"validation": 0.3}}}, "split.validation must be left to the protocol of the study"),
-    ({"base": {**BASE, "split": {"folds": 3}}}, "split.folds must be left to the protocol of the study"),
-    ({"methods": "left out"}, "methods must name at least one method"),
-    ({"methods": {}}, "methods must name at least one method"),
-    ({"methods": {"a": "CircleLoss"}}, "method a must say what it changes, such as {loss: CircleLoss}"),
-    ({"methods": {"a": None}}, "method a must say what it changes"),
-    ({"methods": {1: {"loss": "CircleLoss"}}}, "methods must be called by words, but one is called 1"),
+    ({"base": {**BASE, "split": {"validation": 0.3}}}, "split.validation is set by the protocol of the study"),
+    ({"base": {**BASE, "split": {"folds": 3}}}, "split.folds is set by the protocol of the study"),
+    ({"methods": "left out"}, "methods must have at least one method"),
+    ({"methods": {}}, "methods must have at least one method"),
+    ({"methods": {"a": "CircleLoss"}}, "method a must be a mapping of settings such as {loss: CircleLoss}"),
+    ({"methods": {"a": None}}, "method a must be a mapping of settings"),
+    ({"methods": {1: {"loss": "CircleLoss"}}}, "names of methods must be texts, but one is 1"),
     ({"methods": {"a": {"loss": "CircelLoss"}}}, "method a: there is no loss CircelLoss; did you mean CircleLoss?"),
     ({"methods": {"a": {"los": "CircleLoss"}}}, "method a: there is no option --los; did you mean --loss?"),
-    ({"vary": ["model.dim"]}, "vary must name settings such as model.dim with lists of values"),
+    ({"vary": ["model.dim"]}, "vary must map settings such as model.dim to lists of values"),
     ({"vary": {"model.dim": 8}}, "vary: model.dim must have a list of values, but it is 8"),
     ({"vary": {"model.dim": "abc"}}, "vary: model.dim must have a list of values, but it is 'abc'"),
     ({"vary": {"model.dim": []}}, "vary: model.dim must have a list of values, but it is []"),
     ({"vary": {"model.dim": [8, 8]}}, "vary: the values of model.dim must differ"),
     ({"vary": {"model.dims": [8]}}, "there is no option --model.dims; did you mean --model.dim?"),
-    ({"vary": {"seed": [1]}}, "besides seeds and protocol, but it names 'seed'"),
-    ({"vary": {"split.seed": [1]}}, "besides seeds and protocol, but it names 'split.seed'"),
-    ({"vary": {3: [1]}}, "besides seeds and protocol, but it names 3"),
+    ({"vary": {"seed": [1]}}, "not seeds or protocol, but it contains 'seed'"),
+    ({"vary": {"split.seed": [1]}}, "not seeds or protocol, but it contains 'split.seed'"),
+    ({"vary": {3: [1]}}, "not seeds or protocol, but it contains 3"),
     (
         {"vary": {"model.dim": [4]}, "methods": {"a": {"model": {"dim": 8}}}},
-        "method a: model.dim must not be changed by a method, because the study varies it",
+        "method a: model.dim cannot be changed by a method, because the study varies it",
     ),
     ({"protocol": "clasic"}, "there is no protocol clasic; did you mean classic?"),
     ({"protocol": 3}, "protocol must be a name, {folds: 4} or {validation: 0.1}, but it is 3"),
     ({"protocol": {}}, "protocol must be a name, {folds: 4} or {validation: 0.1}, but it is {}"),
     ({"protocol": {"folds": 1}}, "protocol: folds must be a whole number ≥ 2, but it is 1"),
-    ({"protocol": {"folds": 3, "contigous": True}}, "there is no contigous beside folds; did you mean contiguous?"),
+    ({"protocol": {"folds": 3, "contigous": True}}, "folds has no option contigous; did you mean contiguous?"),
     ({"protocol": {"validation": 0}}, "protocol: share must be a number in (0, 1), but it is 0"),
     ({"protocol": {"validation": "a"}}, "protocol: share must be a number in (0, 1), but it is 'a'"),
     ({"metric": "accuracy"}, "metric must be one of R@K, RP, MAP@R, MRR, mAP, but it is 'accuracy'"),
@@ -186,21 +186,21 @@ DATA = ("--data", "ImageFolder", "--data.root", "photos")
         ("tune DATA --search loss.alpha=1:2:0", "step must be a number > 0, but it is 0.0"),
         ("tune DATA --how thesis-grid --loss CircleLoss", "--how thesis-grid: loss must be one of"),
         ("tune DATA --how thesis-grid", "give --loss.miner MultiSimilarityMiner"),
-        ("tune DATA --how thesis-grid --search loss.alpha=1:2", "--search must name some of loss.base, loss.alpha"),
-        ("tune DATA --protocol classic", "--protocol must have validation classes to choose by"),
+        ("tune DATA --how thesis-grid --search loss.alpha=1:2", "--search must be some of loss.base, loss.alpha"),
+        ("tune DATA --protocol classic", "--protocol must have validation classes for the search"),
         (
             "tune DATA --split.validation 0.3 --protocol reality-check",
-            "--split.validation must not be given together with --protocol",
+            "--split.validation cannot be combined with --protocol",
         ),
         ("tune DATA --rounds 0", "--rounds must be a whole number ≥ 1, but it is 0"),
-        ("tune DATA --name a/b", "name must be one that a folder can have, but it is 'tune-a/b'"),
-        ("repeat DATA --split.folds 3", "split.folds must be left to the protocol"),
+        ("tune DATA --name a/b", "name must be a valid folder name, but it is 'tune-a/b'"),
+        ("repeat DATA --split.folds 3", "split.folds is set by the protocol"),
         ("repeat DATA --workers -1", "--workers must be a whole number ≥ 0, but it is -1"),
         ("repeat DATA --shard 3/2", "--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is 3/2"),
         ("repeat DATA --per-gpu 0", "--per-gpu must be a whole number ≥ 1, but it is 0"),
         ("tune DATA --minutes 0", "--minutes must be a number > 0, but it is 0"),
         ("tune DATA --minutes nan", "--minutes must be a number > 0, but it is nan"),
-        ("train DATA --out quick.yaml", "--out must be a folder that can be made, but quick.yaml is a file"),
+        ("train DATA --out quick.yaml", "--out must be a folder that can be created, but quick.yaml is a file"),
         ("tune DATA --shard 1/2", "there is no option --shard"),
         ("repeat DATA --on local --out out", "--on: address must be auto or host:port, but it is 'local'"),
         ("study merge nowhere", "there is no study nowhere/study.yaml"),
@@ -286,7 +286,7 @@ def test_planning_only(here: Path, capsys: pytest.CaptureFixture[str]):
     assert open_study(Path("study")).counts()["missing"] == 4, "planned again, it is the same plan"
     assert main(["tournament", write(seeds=[2]), *OUT, "--workers", "0"]) == 2
     assert (
-        "study must hold the same study, but its study.yaml differs in seeds: [0, 1] there and [2] here"
+        "study must hold the same study, but its study.yaml differs in seeds: [0, 1] in the file and [2] now"
         in capsys.readouterr().err
     )
 
@@ -334,7 +334,7 @@ def test_a_second_conclusion_needs_no_process(study: Path, capsys: pytest.Captur
     said = capsys.readouterr().out
     assert not list(study.glob("worker-*.log"))
     assert rows_of(study) == before
-    assert "MAP@R in per cent: mean and 95% interval over seeds" in said
+    assert "MAP@R in percent: mean and 95% interval over seeds" in said
     assert "tournament\n" in said
     assert "contrastive and circle are not distinguishable by MAP@R" in " ".join(said.split())
     places = [line for line in said.splitlines() if line[:2] in ("1 ", "2 ")]
@@ -469,7 +469,7 @@ def test_a_leaderboard_for_each_setting(serial: None, capsys: pytest.CaptureFixt
     assert main(["leaderboard", "study"]) == 0
     said = capsys.readouterr().out
     for size in (6, 8):
-        assert f"data ImageFolder, trunk convnet, dim {size}\nMAP@R in per cent" in said
+        assert f"data ImageFolder, trunk convnet, dim {size}\nMAP@R in percent" in said
         assert f"data ImageFolder, trunk convnet, dim {size}\n" in page
 
 
@@ -478,9 +478,9 @@ def test_compare_says_a_sentence_for_every_two(study: Path, capsys: pytest.Captu
     said = " ".join(capsys.readouterr().out.split())
     assert "2 pairs" in said
     assert main(["compare", "study", "--methods", "circle"]) == 2
-    assert "there must be two methods to compare, but there is only circle" in capsys.readouterr().err
+    assert "a comparison needs at least two methods, but there is only circle" in capsys.readouterr().err
     assert main(["compare", "study", "--methods", "circle", "triplet"]) == 2
-    assert "there is no method triplet: there are circle, contrastive" in capsys.readouterr().err
+    assert "there is no method triplet: the methods are circle, contrastive" in capsys.readouterr().err
     assert main(["compare", "study", "--metric", "test accuracy"]) == 2
     assert "but it is 'test accuracy'" in capsys.readouterr().err
 
@@ -492,7 +492,7 @@ def test_what_is_unfair_is_refused_unless_it_is_left_out_or_wanted(serial: None,
     for command in ("compare", "leaderboard"):
         assert main([command, "study"]) == 1
         said = capsys.readouterr().out
-        assert "not ranked, because it would be unfair" in said
+        assert "not ranked, because the comparison would be unfair" in said
         assert "embedding size" in said
         assert max(map(len, said.splitlines())) <= 80
     assert main(["compare", "study", "--methods", "contrastive", "circle"]) == 0
@@ -506,7 +506,7 @@ def test_what_is_unfair_is_refused_unless_it_is_left_out_or_wanted(serial: None,
 def test_nothing_done_is_nothing_to_rank(capsys: pytest.CaptureFixture[str]):
     main(["tournament", write(), *OUT, "--workers", "0"])
     assert main(["leaderboard", "study"]) == 2
-    assert "nothing is done yet" in capsys.readouterr().err
+    assert "no training is done yet" in capsys.readouterr().err
 
 
 def test_fresh_runs_are_compared_on_validation_classes(run: Path, capsys: pytest.CaptureFixture[str]):
@@ -599,8 +599,8 @@ def test_a_trial_is_scored_by_what_was_trained(serial: None, capsys: pytest.Capt
     file = write(base={**BASE, **frozen}, methods={"circle": METHODS["circle"]}, seeds=[0])
     assert main(["tournament", file, *OUT]) == 0
     [row] = rows_of("study")
-    assert row["note"].startswith("no epoch is better than the model before training: ")
-    assert "note: circle, dim 8, seed 0: no epoch is better" in " ".join(capsys.readouterr().out.split())
+    assert row["note"].startswith("no epoch improved on the model before training: ")
+    assert "note: circle, dim 8, seed 0: no epoch improved" in " ".join(capsys.readouterr().out.split())
     assert Run(Path("study") / row["run"]).chosen["epoch"] > 0
     words = [
         "--model.freeze_bn",
@@ -615,7 +615,7 @@ def test_a_trial_is_scored_by_what_was_trained(serial: None, capsys: pytest.Capt
     assert main(["tune", *SMALL, "--loss", "CircleLoss", *words, "--out", "tuned"]) == 0
     [row] = rows_of("tuned")
     assert Run(Path("tuned") / row["run"]).chosen["epoch"] > 0
-    assert "note: 1 of 1 trainings have no epoch that is better than their start" in capsys.readouterr().out
+    assert "note: 1 of 1 trainings never improved on the model before training" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -649,7 +649,7 @@ def test_shards_have_tables_of_their_own_and_come_together(serial: None, capsys:
     assert len(set.union(*keys)) == sum(map(len, keys)) == 4
     assert all(int(key, 16) % 3 == number for number, some in enumerate(keys) for key in some)
     assert not Path("study/results.csv").exists()
-    assert "the command without --shard puts all shards together" in " ".join(capsys.readouterr().out.split())
+    assert "run the command without --shard to merge all shards" in " ".join(capsys.readouterr().out.split())
     assert main([*words, "--workers", "0"]) == 0
     assert [row["status"] for row in rows_of("study")] == ["done"] * 4
 
@@ -674,7 +674,9 @@ def test_a_failure_in_a_shard_does_not_end_what_is_tried_again(here: Path):
 def test_what_is_no_table_and_no_folder_is_refused_in_one_sentence(capsys: pytest.CaptureFixture[str]):
     write("out")
     assert main(["tournament", write(), "--out", "out", "--workers", "0"]) == 2
-    assert capsys.readouterr().err == "likewise: --out must be a folder that can be made, but out is not: File exists\n"
+    assert (
+        capsys.readouterr().err == "likewise: --out must be a folder that can be created, but out is not: File exists\n"
+    )
     assert main(["tournament", write(), *OUT, "--workers", "0"]) == 0
     assert main(["study", "pack", "study", "out/pack"]) == 2
     assert "out/pack" in capsys.readouterr().err
@@ -825,7 +827,7 @@ def test_a_driver_that_ends_leaves_checkpoints_and_the_same_command_goes_on(undi
     assert process.wait(30) == 130
     assert not workers_here(), "no process is left behind"
     said = " ".join(Path("out.log").read_text().split())
-    assert "the same command goes on: likewise tournament study/study.yaml --out study" in said
+    assert "to continue, run: likewise tournament study/study.yaml --out study" in said
     assert "Traceback" not in said
     process = likewise("tournament", "study/study.yaml", *OUT, "--workers", "1")
     until(lambda: checkpoints() == 2, process)
@@ -861,5 +863,5 @@ def test_a_second_driver_is_refused_before_it_changes_anything(capsys: pytest.Ca
 def test_processes_that_cannot_begin_are_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     assert main(["tournament", write(seeds=[0]), *OUT, "--workers", "2"]) == 1
-    assert "3 processes ended before they could take a trial: study/worker-" in capsys.readouterr().err
+    assert "3 processes ended before they could run a trial: see study/worker-" in capsys.readouterr().err
     assert open_study(Path("study")).counts()["missing"] == 2

@@ -52,7 +52,7 @@ def test_the_screen_says_where_everything_is(here: Path, capsys: pytest.CaptureF
         assert f"run         runs/photos-convnet-multisimilarity-{number}\n" in out
         assert (here / f"runs/photos-convnet-multisimilarity-{number}/report.html").exists()
     assert "likewise evaluate runs/photos-convnet-multisimilarity-1 --test" in out
-    assert "none: the model is that of the last epoch" in out
+    assert "none: the model of the last epoch is used" in out
 
 
 def test_the_same_command_gives_the_same_numbers(trained: Path):
@@ -99,7 +99,7 @@ def test_stopped_and_resumed_it_ends_with_the_same_numbers(
     (here / "interrupting.py").write_text(INTERRUPTING)
     assert main([*TRAIN, "--loss", "interrupting.Interrupting", "--out", "run"]) == 130
     again = "likewise train --resume run --allow interrupting.Interrupting"
-    assert capsys.readouterr().err.splitlines()[-1] == f"stopped; go on with: {again}"
+    assert capsys.readouterr().err.splitlines()[-1] == f"stopped; resume with: {again}"
     assert not Run("run").finished
     assert Run("run").description["allowed"] == ["interrupting.Interrupting"]  # for information, not as permission
     assert main(["train", "--resume", "run"]) == 2
@@ -109,7 +109,7 @@ def test_stopped_and_resumed_it_ends_with_the_same_numbers(
     assert f"\nresumed     from the checkpoint of step {step}\n" in capsys.readouterr().out
     assert _numbers(Path("run")) == _numbers(trained)
     assert main(["train", "--resume", "run"]) == 0
-    assert capsys.readouterr().out == "run has ended already: finished, 2 of 2 epochs.\n"
+    assert capsys.readouterr().out == "run has already ended: finished, 2 of 2 epochs.\n"
     sys.modules.pop("interrupting")
 
 
@@ -128,7 +128,7 @@ def test_a_training_that_did_not_help_says_so(tmp_path: Path, capsys: pytest.Cap
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(command, "_next_command", lambda _: "likewise lens")
             command._conclude(run, "")  # type: ignore[arg-type]
-        note = "note: no epoch was better than the model before training, which best.safetensors holds"
+        note = "note: no epoch improved on the model before training; best.safetensors is that model"
         assert (note in capsys.readouterr().out) is not helped
 
 
@@ -149,12 +149,12 @@ def test_a_full_disk_is_one_sentence(here: Path, monkeypatch: pytest.MonkeyPatch
         assert main([*TRAIN, "--out", "run"]) == 2
     assert capsys.readouterr().err.endswith(
         "likewise: run/last.safetensors cannot be written: No space left on device; there is no checkpoint yet. "
-        "Make room, then: likewise train --resume run\n"
+        "Free some space, then run: likewise train --resume run\n"
     )
     with monkeypatch.context() as patch:
         patch.setattr("os.access", lambda place, mode: False)
         assert main([*TRAIN, "--out", "locked/run"]) == 2
-    assert f"but {here} may not be written by this user\n" in capsys.readouterr().err
+    assert f"but this user cannot write to {here}\n" in capsys.readouterr().err
 
 
 def test_a_folder_is_enough(here: Path, capsys: pytest.CaptureFixture[str]):
@@ -168,7 +168,7 @@ def test_a_folder_is_enough(here: Path, capsys: pytest.CaptureFixture[str]):
         f"\nsteps {seconds}; everything else {seconds}: start {seconds}, validation {seconds}, report {seconds}\n", out
     )
     again = "likewise train --data ImageFolder --data.root photos --config quick.yaml --train.epochs 1 --split.folds 4"
-    assert "validation has 2 classes, too few to choose by" in out
+    assert "validation has 2 classes, too few to select a model" in out
     assert f"  for fold in 0 1 2 3; do {again} --split.fold $fold; done\n" in out
     assert main(["init", "photos"]) == 0
     assert (
@@ -184,9 +184,9 @@ def test_data_that_cannot_be_learned_from(here: Path, capsys: pytest.CaptureFixt
     (here / "flat").mkdir()
     (here / "flat" / "a.png").write_bytes((here / "single" / "c00" / "0.png").read_bytes())
     for words, message in (
-        (["single"], "single: every class has one image; two are needed"),
-        (["alike"], "alike must have images of two classes at least, but it has 1"),
-        (["flat"], "flat has none: 1 images lie directly in it; `likewise serve flat` needs no classes"),
+        (["single"], "single: every class has only one image, but training needs two"),
+        (["alike"], "alike must have images of at least two classes, but it has 1"),
+        (["flat"], "flat has none: 1 images are directly in it; `likewise serve flat` does not need classes"),
         (["nowhere"], "there is no folder or table nowhere"),
         (["photos", "--data", "Glyphs"], "'photos' must not be given together with --data, which names the images"),
         (["--data.root", "photos"], "--data is missing: --data ImageFolder --data.root photos"),
@@ -199,7 +199,7 @@ def test_data_that_cannot_be_learned_from(here: Path, capsys: pytest.CaptureFixt
 
 def test_a_folder_that_holds_a_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]):
     assert main([*TRAIN, "--out", "run"]) == 2
-    assert "folder must not hold a run yet, but run does" in capsys.readouterr().err
+    assert "folder must not contain a run, but run does" in capsys.readouterr().err
 
 
 def test_default_batches_fit_the_classes_there_are(here: Path, capsys: pytest.CaptureFixture[str]):
@@ -207,7 +207,7 @@ def test_default_batches_fit_the_classes_there_are(here: Path, capsys: pytest.Ca
         "\n".join(x for x in Path("quick.yaml").read_text().splitlines() if "sampler" not in x)
     )
     assert main([*TRAIN, "--train.epochs", "1", "--out", "run"]) == 0
-    assert "note: batches are of 8 classes x 4 images: there are only 8 training classes" in capsys.readouterr().err
+    assert "note: batches have 8 classes x 4 images: there are only 8 training classes" in capsys.readouterr().err
     assert Run("run").description["config"]["sampler"]["init_args"]["classes"] == 8
 
 
@@ -299,7 +299,7 @@ def test_ctrl_c_from_outside(here: Path):
     finally:
         process.kill()
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "stopped; go on with: likewise train --resume run"
+    assert err.splitlines()[-1] == "stopped; resume with: likewise train --resume run"
     assert yaml.safe_load((here / "run" / "run.yaml").read_text())["command"].startswith("likewise train --config")
     assert json.loads((here / "run" / "metrics.jsonl").read_text().splitlines()[0])["kind"] == "train"
 

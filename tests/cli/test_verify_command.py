@@ -48,7 +48,7 @@ def test_same_or_not(model: Path, capsys: pytest.CaptureFixture[str]):
         said = capsys.readouterr().out
         assert said.splitlines()[0] == verdict
         assert f"{similarity:.4f}" in said
-        assert "--prior" in words or f"{probability:.2f} that they are the same" in said
+        assert "--prior" in words or f"{probability:.2f} that they show the same thing" in said
 
 
 def test_an_image_is_the_same_as_itself(model: Path, capsys: pytest.CaptureFixture[str]):
@@ -57,7 +57,9 @@ def test_an_image_is_the_same_as_itself(model: Path, capsys: pytest.CaptureFixtu
 
 
 def test_mistakes(model: Path, here: Path):
-    with pytest.raises(UserError, match=r"m.safetensors is not calibrated: likewise calibrate m.safetensors IMAGES"):
+    with pytest.raises(
+        UserError, match=r"m.safetensors is not calibrated: run likewise calibrate m.safetensors IMAGES"
+    ):
         verify_command(["m.safetensors", *PAIR])
     with_threshold(model, 0.5)
     with pytest.raises(UserError, match=r"far must be one of the calibrated rates \(0.01\), but it is 0.2"):

@@ -140,7 +140,7 @@ def test_a_store_opens_without_its_data_set(tmp_path: Path):
     assert pixels(opened) == pixels(made)
     assert opened.labels.tolist() == made.labels.tolist()
     assert opened.fingerprint == made.fingerprint != Counted().fingerprint
-    with pytest.raises(FileNotFoundError, match=r"folder must hold a finished cache, but .* has no index\.json"):
+    with pytest.raises(FileNotFoundError, match=r"folder must contain a finished cache, but .* has no index\.json"):
         ImageCache.open(tmp_path)
 
 

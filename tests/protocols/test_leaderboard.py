@@ -354,7 +354,7 @@ def test_a_run_that_opened_the_test_set_early_is_told(tmp_path: Path):
 def test_a_run_that_has_not_ended_is_no_result(tmp_path: Path):
     run = Run.create(tmp_path / "run", {"seed": 0, "loss": "TripletLoss()"})
     assert (read_row(run)["status"], read_row(run, "mine")["method"]) == ("failed", "mine")
-    with pytest.raises(ValueError, match="rows must hold a setting with a complete seed"):
+    with pytest.raises(ValueError, match="rows must contain a setting with a complete seed"):
         rank([read_row(run) | {METRIC: None}])
 
 
@@ -362,7 +362,7 @@ def test_a_run_that_has_not_ended_is_no_result(tmp_path: Path):
 def test_bad_input_is_one_sentence(wrong: Any):
     with pytest.raises(TypeError, match=r"^trainings must hold folders, runs, results or rows, but entry 0 is a"):
         rank(wrong)
-    with pytest.raises(TypeError, match=r"^rows must hold a dict for each training, but entry 0 is a"):
+    with pytest.raises(TypeError, match=r"^rows must be a list of dicts, one per training, but entry 0 is a"):
         leaderboard.rank(wrong)
 
 

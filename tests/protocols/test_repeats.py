@@ -357,7 +357,7 @@ def test_holm_takes_back_what_chance_may_have_made():
     different = [sum(each.verdict(*key) != "not distinguishable" for key in each.cells) for each in (plain, careful)]
     assert different[0] >= 3
     assert different[1] == 0
-    assert "about 9.5 of them would look different" in plain.note
+    assert "about 9.5 of them would appear different" in plain.note
     assert "at most 5%" in careful.note
     assert sum("after Holm's correction" in each for each in careful.sentences()) == different[0]
 

@@ -420,9 +420,9 @@ class TestSearch:
         assert 3 <= len(tried) <= 4
 
     def test_mistakes_are_said(self, tmp_path):
-        with pytest.raises(ValueError, match=r"begin must have points of the space, but one has loss\.b = None"):
+        with pytest.raises(ValueError, match=r"begin must contain points of the space, but one has loss\.b = None"):
             Search("m", CONFIG, SPACE, begin=({"loss.a": 0.01},))
-        with pytest.raises(ValueError, match=r"labels must not name what is searched, but they name 'loss\.a'"):
+        with pytest.raises(ValueError, match=r"labels must not contain searched settings, but they contain 'loss\.a'"):
             Search("m", CONFIG, SPACE, labels={"loss.a": 1.0})
         with pytest.raises(ValueError, match="folds must have at least one fold"):
             Search("m", CONFIG, SPACE, folds=())

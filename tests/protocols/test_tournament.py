@@ -105,7 +105,7 @@ def test_what_was_tuned_on_test_is_said_in_the_table():
     text = tournament(published("thesis", table=6), notes=["Unequal: batch size."]).text()
     assert text.splitlines()[-2:] == [
         "Unequal: batch size.",
-        "Tuned on test: 40 of 40 rows come from methods that were chosen by the test set.",
+        "Tuned on test: 40 of 40 rows come from methods that were selected on the test set.",
     ]
 
 
@@ -125,7 +125,7 @@ def test_it_travels_as_json():
 @loop_over(
     "rows, options, words",
     [
-        ([], {}, "rows must hold results, but it is empty"),
+        ([], {}, "rows must contain results, but it is empty"),
         (
             rows_of({"a": 0.5}),
             {"metric": "test RP"},
@@ -133,7 +133,7 @@ def test_it_travels_as_json():
         ),
         (rows_of({"a": 0.5}), {"experiment": ["trunk"]}, "rows must have a column 'trunk'"),
         (rows_of({"a": float("nan")}), {}, r"rows\[0\]\['test R@1'\] must be a finite number, but it is nan"),
-        (rows_of({"a": None}), {}, "none of the 1 is one"),
+        (rows_of({"a": None}), {}, "none of the 1 rows does"),
         (rows_of({"a": 0.5}), {"ties": "max"}, "ties must be one of 'average', 'min'"),
         (
             rows_of({"a": 0.5}, "x") + rows_of({"b": 0.5}, "y"),

@@ -62,8 +62,8 @@ def test_an_empty_folder_is_said_in_words(tmp_path: Path):
         "Nothing has been measured yet.",
         "The test set was never opened.",
         "No curves yet: nothing has been recorded.",
-        "There is no run.yaml",
-        "The command that makes it again is not on record.",
+        "run.yaml is missing",
+        "The command that reproduces it is not recorded.",
         "No part was embedded, so there are no retrieval grids",
     ):
         assert sentence in text
@@ -86,9 +86,9 @@ def test_opening_before_the_end_is_loud(run: Path):
 
 def test_test_numbers_without_an_opening_are_loud(run: Path):
     text = text_of(write_report(run, [make_part("test")], layout="pca").read_text())
-    assert "no opening of the test set is on record" in text
+    assert "no opening of the test set is recorded" in text
     text = text_of(write_report(run, [make_part("validation")], layout="pca").read_text())
-    assert "no opening of the test set is on record" not in text
+    assert "no opening of the test set is recorded" not in text
 
 
 def test_an_unfinished_and_a_torn_record(tmp_path: Path):
@@ -138,7 +138,7 @@ def test_runs_side_by_side(tmp_path: Path):
     assert "3 runs on test, in the order they were given, not ranked." in text
     assert "58.0–64.0" in text
     assert "What differs between the runs: 2 settings" in text
-    assert "The charts show 2 runs, a color each." in text
+    assert "The charts show 2 runs, one color each." in text
     assert text.count("this run") == 1
     charts = training_charts([("raw", 0, read_run(ours)), ("triplet", 1, read_run(theirs))])
     assert [chart.title for chart in charts][:3] == ["Loss", "Validation MAP@R", "Validation R@1"]
@@ -170,7 +170,7 @@ def looks(folder: Path, *, beside: str | None = None, below: float = 0.0, anchor
 def test_weights_are_shown_where_they_were_recorded(run: Path):
     assert "Weights" not in text_of(write_report(run).read_text())
     text = text_of(write_report(looks(run, beside="NTXentLoss")).read_text())
-    assert "3 steps looked at, in 1.0% of the time." in text
+    assert "3 steps recorded, in 1.0% of the time." in text
     charts = {chart.title: chart for chart in weight_charts([("this run", 0, read_run(run))])}
     assert list(charts) == [
         "Pairs without weight",
@@ -207,7 +207,10 @@ def test_weights_of_several_runs(run: Path, tmp_path: Path):
     assert "Weight of the heaviest 10%" in charts
     assert [line.name for line in charts["Pairs of negative weight"].series] == ["run", "other"]
     assert all(len(chart.series) == 2 for chart in charts.values())
-    assert weights_note(runs) == "6 steps looked at, in 1.0% of the time; 4 anchors of 8 stand for a batch."
+    assert (
+        weights_note(runs)
+        == "6 steps recorded, in 1.0% of the time; 4 of 8 anchors are used as a sample of each batch."
+    )
     assert weights_note([]) == ""
 
 
@@ -220,7 +223,7 @@ def test_differences_leave_out_what_always_differs():
 def test_a_part_with_nothing_to_find(run: Path):
     part = Part("odd", torch.randn(4, 3), torch.arange(4), list("abcd"), lambda i: Image.new("L", (8, 8)))
     text = text_of(write_report(run, [part], layout="pca").read_text())
-    assert "No query of odd has another image of its class" in text
+    assert "Every class of odd has only one image" in text
     assert "there is nothing to find" in text
 
 
@@ -344,7 +347,7 @@ def test_a_reader_can_use_it(browser: Browser, glyph_page: str, tmp_path: Path, 
     assert seen["hidden"] is True
     assert tip["hidden"] is False
     assert tip["name"] == tip["expected"]
-    assert "its own class" in tip["nearest"] or tip["other"] in tip["nearest"]
+    assert "same class" in tip["nearest"] or tip["other"] in tip["nearest"]
     assert tip["image"].startswith('url("data:image/webp')
     assert tip["position"] == tip["expectedPosition"]
     assert tip["inside"]

@@ -72,7 +72,7 @@ def test_every_number_leads_to_runs_and_every_run_to_a_command(tmp_path: Path):
     study = make_study()
     page = page_of(study, tmp_path)
     row = re.search(
-        r'data-filter="([^"]*)" title="its trainings">margin</a></span></span></th>\s*<td>([\d.]+)</td>', page
+        r'data-filter="([^"]*)" title="show its trainings">margin</a></span></span></th>\s*<td>([\d.]+)</td>', page
     )
     assert row is not None
     assert html.unescape(row[1]) == 'method="margin" data="glyphs" trunk="convnet" dim="64" stage="final"'

@@ -30,7 +30,7 @@ def database(url: str) -> Index:
 def test_a_failure_in_the_middle_changes_nothing(database: Index):
     """The paths that an addition would replace are deleted first: they come back."""
     before, new = (database.card, database.column("path")), units(3, DIM, 1)
-    with pytest.raises(ValueError, match=r"the database refuses a value"):
+    with pytest.raises(ValueError, match=r"the database rejects a value"):
         database.add(new, ["0.jpg", "a", "nul\0"], metadata={"fresh": [1, 2, 3]})
     with pytest.raises(ValueError, match=r"metadata must be finite numbers in PostgreSQL"):
         database.add(new, ["0.jpg", "a", "b"], metadata={"fresh": [1.0, 2.0, np.inf]})

@@ -324,7 +324,7 @@ def test_a_model_that_cannot_be_repeated():
 
 def test_one_embedding_for_each_image():
     with pytest.raises(
-        ValueError, match=r"^model must give one embedding for each of 2 images, but it gives shape \(4,"
+        ValueError, match=r"^model must return one embedding for each of 2 images, but it returns shape \(4,"
     ):
         stepped_on(nn.Sequential(nn.Linear(2, 2), nn.Flatten(0), nn.Unflatten(0, (4, 1))), torch.randn(6, 2), 2)
 

@@ -330,15 +330,13 @@ def test_a_finished_run_is_returned(tmp_path):
 def test_a_used_folder_is_refused(tmp_path):
     run = simple(tmp_path / "run")
     files = {file.name: file.read_bytes() for file in run.folder.iterdir()}
-    with pytest.raises(
-        FileExistsError, match=r"^folder must not hold a run yet, but .* does: resume that one, or choose"
-    ):
+    with pytest.raises(FileExistsError, match=r"^folder must not contain a run, but .* does: resume it, or choose"):
         simple(tmp_path / "run")
     assert {file.name: file.read_bytes() for file in run.folder.iterdir()} == files
 
 
 def test_nothing_to_resume(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"^folder must hold a run, but .* has no run.yaml$"):
+    with pytest.raises(FileNotFoundError, match=r"^folder must contain a run, but .* has no run.yaml$"):
         simple(tmp_path / "nowhere", resume=True)
 
 

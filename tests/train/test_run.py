@@ -23,14 +23,12 @@ def run(tmp_path) -> Run:
 
 
 def test_a_folder_without_a_run(tmp_path):
-    with pytest.raises(FileNotFoundError, match=rf"^folder must hold a run, but {tmp_path} has no run.yaml$"):
+    with pytest.raises(FileNotFoundError, match=rf"^folder must contain a run, but {tmp_path} has no run.yaml$"):
         Run(tmp_path)
 
 
 def test_a_folder_holds_one_run(run):
-    with pytest.raises(
-        FileExistsError, match=r"^folder must not hold a run yet, but .* does: resume that one, or choose"
-    ):
+    with pytest.raises(FileExistsError, match=r"^folder must not contain a run, but .* does: resume it, or choose"):
         Run.create(run.folder, {"seed": 4})
     assert run.description == {"seed": 3}
 

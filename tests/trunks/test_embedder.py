@@ -276,7 +276,7 @@ def test_a_crash_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_trunk_of_ones_own(tmp_path: Path):
     embedder = Embedder(Fixed(MAPS), 4).eval()
     embedder.save(tmp_path / "own.safetensors")
-    with pytest.raises(ValueError, match=r"was made with a trunk of somebody's own; give that module as trunk="):
+    with pytest.raises(ValueError, match=r"was saved with a custom trunk; pass that module as trunk="):
         Embedder.load(tmp_path / "own.safetensors")
     loaded = Embedder.load(tmp_path / "own.safetensors", trunk=Fixed(torch.zeros_like(MAPS)))
     torch.testing.assert_close(loaded(IMAGES), embedder(IMAGES))
@@ -292,7 +292,7 @@ def test_other_files_are_refused(tmp_path: Path):
         read_card(tmp_path / "plain.safetensors")
     for content in (b"", b"\xff" * 100, struct.pack("<Q", 4) + b"[{]}"):
         (tmp_path / "not.safetensors").write_bytes(content)
-        with pytest.raises(ValueError, match="must be a safetensors file, but it does not begin like one"):
+        with pytest.raises(ValueError, match="must be a safetensors file, but it does not start like one"):
             read_card(tmp_path / "not.safetensors")
     card = Card(None, 2, "avg", "linear", True, False, False).to_json().replace('"format": 1', '"format": 2')
     with pytest.raises(ValueError, match="the card must be of format 1 or older, but it is of format 2"):
@@ -315,7 +315,10 @@ def test_other_files_are_refused(tmp_path: Path):
         ),
         (lambda: Embedder(nn.Flatten(), 8), "trunk must have its number of channels as out_features, but the Flatten"),
         (lambda: Embedder(build("convnet"), 8, weights="a.pt"), "weights must be None for a trunk that is a module"),
-        (lambda: Embedder(Fixed(torch.zeros(1, 2, 3)), 8)(IMAGES), r"trunk must give maps .* its shape is \(1, 2, 3\)"),
+        (
+            lambda: Embedder(Fixed(torch.zeros(1, 2, 3)), 8)(IMAGES),
+            r"trunk must return maps .* its shape is \(1, 2, 3\)",
+        ),
         (lambda: Embedder("convnet", 8).save("birds.pt"), "path must end in .safetensors, but it is 'birds.pt'"),
     ],
 )

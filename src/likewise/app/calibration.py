@@ -1,4 +1,4 @@
-"""What a model's similarities mean: learned from labeled images, stored in its file, and used to compare two images."""
+"""Calibrate a model: fit match probabilities to labeled images, store them in its file, and compare two images."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class CalibratedModel:
     Args:
         file: the file.
         calibration: thresholds and probabilities.
-        images: how many images it was learned from.
-        classes: how many classes they have.
+        images: number of images used for the fit.
+        classes: number of their classes.
         broken: the images that could not be read.
 
     Examples:
@@ -64,22 +64,22 @@ def calibrate(
     label_column: str = "label",
     allow: Collection[str] = (),
 ) -> CalibratedModel:
-    """Learn thresholds and probabilities from labeled images, and write them into the model's file.
+    """Fit thresholds and probabilities to labeled images, and write them into the model's file.
 
     Args:
         model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
         images: images of classes that the model was not trained on: a folder of folders, or a table with labels; by
             default the validation classes of the model's run.
-        far: wanted false-accept rates: the share of different things that may pass as the same.
-        out: write a calibrated copy there; by default the model's own file is replaced.
+        far: false-accept rates: the share of different pairs accepted as the same.
+        out: write a calibrated copy to this file; by default the model's file is replaced.
         transform: the name of a transform; by default that of the model's run, or what its card implies.
-        root: where a table's paths begin; by default its folder.
-        path_column: a table's column of paths.
-        label_column: a table's column of classes.
-        allow: packages of the user's own whose data set the run names.
+        root: the folder that a table's paths are relative to; by default the table's folder.
+        path_column: the table's path column.
+        label_column: the table's class column.
+        allow: user's packages that contain the run's data set.
 
     Raises:
-        UserError: an argument does not fit, or the file cannot be written.
+        UserError: an argument is invalid, or the file cannot be written.
 
     Examples:
         >>> calibrate("nowhere", "photos")
@@ -95,7 +95,7 @@ def calibrate(
     source = resolve_model(model, transform)
     if target is None and source.file is None:
         raise UserError(
-            f"{source.place} is a published network without a file: --out says where the calibrated one goes"
+            f"{source.place} is a published network without a file: set --out to the file for the calibrated model"
         )
     if images is None:
         labels, vectors, broken = _embed_validation(source, transform, allow)
@@ -108,12 +108,12 @@ def calibrate(
         with writing(file):
             write_model(file, read_tensors(original), replace(source.read_card(), calibration=learned.as_dict()))
     if target is None and (file.parent / "openings.jsonl").exists():
-        _warn("the run's record of openings has the checksum of the file as it was before; --out writes another file")
+        _warn("the run's record of openings has the checksum of the old file; --out writes a separate file instead")
     return CalibratedModel(file, learned, len(labels), len(set(labels.tolist())), broken)
 
 
 _Labeled: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32], tuple[Broken, ...]]
-"""Labels, vectors, and the images that cannot be read."""
+"""Labels, vectors, and unreadable images."""
 
 
 def _embed_validation(source: ModelSource, transform: str | None, allow: Collection[str]) -> _Labeled:
@@ -123,13 +123,13 @@ def _embed_validation(source: ModelSource, transform: str | None, allow: Collect
     if source.file is None or not (source.file.parent / "run.yaml").exists():
         raise UserError(f"images must be given for {source.place}, because it is not the model of a run")
     if transform is not None:
-        raise UserError("--transform is for IMAGES: the run's validation classes are shown as in the run")
+        raise UserError("--transform requires IMAGES: the run's validation classes use the run's transform")
     run = open_run(source.file.parent)
     parts = parts_of(run, evaluation_config_of(run, allow), this_machine(), model=str(source.file), test=None)
     if not parts:
         raise UserError(f"images must be given for {run.folder}, because it has no validation classes")
     if parts[0].name != "validation":
-        raise UserError(f"images must be given for {run.folder}, because its validation classes have two sides")
+        raise UserError(f"images must be given for {run.folder}, because its data are pairs")
     return parts[0].labels.cpu().numpy(), parts[0].embeddings.float().cpu().numpy(), ()
 
 
@@ -138,10 +138,12 @@ def _embed_labeled(source: ModelSource, images: str | Path, options: ImageOption
     files = find_images(images, options)
     labels = np.array(files.labels if files.labels is not None else [], np.int64)
     if len(set(labels[labels >= 0].tolist())) < 2:
-        raise UserError(f"{images} must have images of at least two classes: a folder for each, or a column of labels")
+        raise UserError(f"{images} must have images of at least two classes: one folder per class, or a label column")
     seen = set(source.read_card().classes or ()) & set(files.class_names)
     if seen:
-        _warn(f"the model was trained on {len(seen):,} of these classes: on others its errors will be more frequent")
+        _warn(
+            f"the model was trained on {len(seen):,} of these classes: on unseen classes its error rates will be higher"
+        )
     rows, vectors, broken = embed_images(source.load(), files, np.flatnonzero(labels >= 0))
     return labels[rows], vectors, broken
 
@@ -189,14 +191,14 @@ def embed_images(
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether two images show the same.
+    """Whether two images show the same thing.
 
     Args:
         same: whether the similarity reaches the threshold, or the files are identical.
         similarity: the cosine of the two embeddings.
-        probability: how likely they are the same.
-        threshold: from which similarity on two images count as the same; ``None`` for identical files.
-        point: the rates of that threshold on validation pairs, if it is the one of a false-accept rate.
+        probability: probability that they show the same thing.
+        threshold: minimum similarity of a match; ``None`` for identical files.
+        point: the rates at that threshold on validation pairs, if a false-accept rate was given.
 
     Examples:
         >>> print(Verification(True, 0.8, 0.97, 0.6))
@@ -230,15 +232,15 @@ def verify(
 ) -> Verification:
     """Compare two images with a calibrated model.
 
-    They count as the same if that is more likely than not, or, with ``far``, if the similarity reaches the threshold of
-    that false-accept rate.  Identical files are the same, whatever the model.
+    They match if that is more likely than not, or, with ``far``, if the similarity reaches the threshold of that
+    false-accept rate.  Identical files always match.
 
     Args:
         model: a calibrated model: a ``.safetensors`` file, the folder of a run, or the name of a published network.
         first: an image.
         second: another image.
-        far: the share of different things that may pass as the same; one of the calibrated rates, or ``None``.
-        prior: how likely two images are the same before they are compared.
+        far: the share of different pairs accepted as the same; one of the calibrated rates, or ``None``.
+        prior: prior probability that two images show the same thing.
         transform: the name of a transform; by default that of the model's run, or what its card implies.
 
     Raises:
@@ -256,12 +258,12 @@ def verify(
     if card.calibration is None:
         images = "" if source.file is not None and (source.file.parent / "run.yaml").exists() else " IMAGES"
         copy = " -o FILE" if source.file is None else ""
-        raise UserError(f"{source.place} is not calibrated: likewise calibrate {model}{images}{copy} does that")
+        raise UserError(f"{source.place} is not calibrated: run likewise calibrate {model}{images}{copy}")
     with making("the calibration"):
         learned = Calibration.from_dict(card.calibration)
         point = None if far is None else learned.point(far)
         threshold = learned.threshold(prior=prior) if point is None else point.threshold
-        learned.probability(0.0, prior=prior)  # the prior is checked before anything is embedded
+        learned.probability(0.0, prior=prior)  # check the prior before embedding
     encoder = source.load()
     try:
         one, other = encoder.embed([first, second]).astype(float)

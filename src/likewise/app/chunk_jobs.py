@@ -25,13 +25,13 @@ from likewise.search import Embedding, Encoder, batch_for
 
 @dataclass(frozen=True)
 class ChunkJob:
-    """What a process needs to embed chunks.
+    """Settings of a process that embeds chunks.
 
     Args:
         model: the file of the model, absolute, or the name of a published network.
         transform: the name of a transform; ``None``: as the model's card says.
         folder: the folder of chunks, absolute.
-        batch: images at once; ``None``: as many as fit into memory.
+        batch: batch size; ``None``: as many as fit into memory.
 
     Examples:
         >>> ChunkJob("efficientnet_lite0", None, "/data/e.npz.chunks", None).batch is None
@@ -45,14 +45,14 @@ class ChunkJob:
 
 
 def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, options: EmbeddingOptions) -> None:
-    """Embed the chunks that are missing on an executor; the caller holds the folder.
+    """Embed missing chunks on an executor; the caller holds the folder's lock.
 
-    A chunk is a trial that has ended when its file exists, so that the table of trials is made again for every call.
+    A chunk is a trial that is done when its file exists, so every call creates a new table of trials.
 
     Args:
-        chunks: what is embedded.
-        job: how.
-        options: where, and in how many processes.
+        chunks: the chunks to embed.
+        job: settings of the processes.
+        options: the executor and the number of processes.
     """
     for file in chunks.folder.glob(f"{STUDY_DATABASE}*"):
         file.unlink()
@@ -82,7 +82,7 @@ def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, options: EmbeddingOptions
         watch({})
     failed = next((result for result in study.results() if result.status == "failed"), None)
     if failed is not None:
-        raise UserError(f"images from number {failed.trial.seed:,} on could not be embedded: {failed.error}")
+        raise UserError(f"the chunk that starts at image {failed.trial.seed:,} could not be embedded: {failed.error}")
 
 
 def embed_chunk(trial: Trial, report: Callable[[int, float], bool]) -> Result:

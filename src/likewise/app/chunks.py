@@ -27,7 +27,7 @@ DESCRIPTION, IMAGES = "about.json", "images.json"
 
 @contextmanager
 def lock_chunks(folder: Path) -> Iterator[None]:
-    """Hold a folder of chunks for one process at a time; the system releases it when the process dies.
+    """Lock a folder of chunks for one process; the system releases the lock when the process ends.
 
     Examples:
         >>> import tempfile
@@ -45,9 +45,9 @@ class ChunkFolder:
     """A folder with one file for each chunk of a list of images.
 
     Args:
-        folder: where the chunks are.
-        images: what is embedded.
-        size: images in a chunk, which is the most that a kill costs.
+        folder: the folder of the chunks.
+        images: the images to embed.
+        size: images per chunk; a killed process loses at most one chunk.
         thumbnails: the side of the thumbnails that are made from the decoded images; 0 for none.
 
     Examples:
@@ -78,11 +78,11 @@ class ChunkFolder:
             return
         if json.loads(file.read_text()) != content:
             raise UserError(
-                f"{self.folder} holds chunks of another model or other images: remove it, or choose another --out"
+                f"{self.folder} contains chunks of another model or other images: remove it, or choose another --out"
             )
         done = len(self.starts) - len(self.missing())
         if done:
-            text = f"going on after {done} chunk{'s' * (done != 1)} of {self.size:,} images"
+            text = f"continuing after {done} chunk{'s' * (done != 1)} of {self.size:,} images"
             warnings.warn(text, Note, stacklevel=2)
 
     def write_images(self) -> None:
@@ -172,9 +172,9 @@ class ThumbnailFiles(Sequence[bytes]):
     """Thumbnails in the files of chunks; those of one chunk are in memory at a time.
 
     Args:
-        files: of chunks.
-        counts: how many thumbnails are in each.
-        lengths: bytes of each thumbnail.
+        files: chunk files.
+        counts: number of thumbnails in each file.
+        lengths: size of each thumbnail in bytes.
 
     Examples:
         >>> len(ThumbnailFiles([], [], np.zeros(0, np.int64)))
@@ -213,10 +213,10 @@ class EmbeddedImages:
     """Embeddings and broken images, with the numbers of their images in the list.
 
     Args:
-        rows: which images were embedded.
+        rows: numbers of the embedded images.
         embeddings: their vectors.
         broken: the images that could not be read.
-        thumbnails: a WebP file for each embedded image, if they were made.
+        thumbnails: a WebP file for each embedded image, if requested.
 
     Examples:
         >>> EmbeddedImages(np.array([0]), np.zeros((1, 8), np.float32), ()).broken

@@ -33,10 +33,10 @@ class Prediction:
     Args:
         query: the file.
         label: the class that most of its neighbors vote for.
-        share: the share of the votes that it has.
+        share: its share of the votes.
         nearest: the name of the nearest neighbor: its path, or its class where the examples are those of a run.
         score: the similarity of the nearest neighbor.
-        truth: the class that the file has where it lies; ``None`` where that is not known.
+        truth: the true class, from the file's folder or table; ``None`` if unknown.
 
     Examples:
         >>> Prediction("a.jpg", "wren", 0.8, "wren/1.jpg", 0.9).label
@@ -57,8 +57,8 @@ class Classification:
 
     Args:
         predictions: one for each image that could be read.
-        examples: how many labeled images voted.
-        classes: how many classes they have.
+        examples: number of labeled images.
+        classes: number of their classes.
         broken: the images that could not be read.
 
     Examples:
@@ -81,7 +81,7 @@ class Classification:
 
 @dataclass(frozen=True, eq=False)
 class _Examples:
-    """Labeled vectors and what embeds queries like them."""
+    """Labeled vectors and the encoder of queries."""
 
     encoder: Encoder
     vectors: NDArray[np.float32]
@@ -108,15 +108,15 @@ def classify(
         queries: an image or several, or one folder or table of images.
         examples: labeled images that vote, a folder of folders or a table with labels; by default the items of the index,
             or the training images of the run.
-        k: how many neighbors vote.
-        weighted: votes count ``exp(similarity / temperature)``, not one each.
-        temperature: of the weights.
+        k: number of neighbors that vote.
+        weighted: weight votes by ``exp(similarity / temperature)``.
+        temperature: temperature of the weights.
         transform: the name of a transform; by default that of the model's run, or what its card implies.
-        options: where paths and classes are in a table of queries or examples.
-        allow: a package of the user's own whose data set the run names.
+        options: columns of a table of queries or examples.
+        allow: a user's package that contains the run's data set.
 
     Raises:
-        UserError: an argument does not fit, or no image can be read.
+        UserError: an argument is invalid, or no image can be read.
 
     Examples:
         >>> classify("nowhere", "a.jpg")
@@ -158,7 +158,9 @@ def _list_queries(queries: str | Path | Sequence[str | Path], options: ImageOpti
     places = [Path(queries)] if isinstance(queries, str | Path) else [Path(each) for each in queries]
     sources = [each for each in places if is_image_source(each)]
     if sources and len(places) > 1:
-        raise UserError(f"{sources[0]} must stand alone: give pictures, or one folder or table of them")
+        raise UserError(
+            f"{sources[0]} cannot be combined with other queries: give pictures, or one folder or table of them"
+        )
     if not places:
         raise UserError("a classification needs IMAGE pictures, or one folder or table of them")
     return find_images(sources[0], options) if sources else ImageList(Path(), tuple(map(str, places)))
@@ -172,10 +174,10 @@ def _read_examples(
     allow: Collection[str],
 ) -> _Examples:
     if transform is not None and examples is None:
-        raise UserError("--transform must be given with --examples: the examples of a run or an index have their own")
+        raise UserError("--transform requires --examples: the images of a run or an index already have a transform")
     if str(source).startswith("postgresql:") or (Path(source).is_dir() and is_index(Path(source))):
         if examples is not None:
-            raise UserError("--examples must not be given with an index, whose items are the examples")
+            raise UserError("--examples cannot be combined with an index, whose items are the examples")
         found = _read_index(source)
     elif examples is None:
         found = _read_run(source, allow)
@@ -193,7 +195,7 @@ def _read_examples(
 
 
 def _without_labels(place: str | Path) -> UserError:
-    return UserError(f"{place} must have labels: a folder for each class, or a column of labels")
+    return UserError(f"{place} must have labels: one folder per class, or a label column")
 
 
 def _read_index(source: str | Path) -> _Examples:
@@ -209,11 +211,11 @@ def _read_index(source: str | Path) -> _Examples:
 
 def _read_run(source: str | Path, allow: Collection[str]) -> _Examples:
     """The training images of a run."""
-    from likewise.app.training import evaluation_config_of  # a parser, which trials do without
+    from likewise.app.training import evaluation_config_of  # imports a parser, which trials do not need
 
     found = resolve_model(source, None)
     if not Path(source).is_dir():
-        raise UserError(f"--examples must be given with {source}: labeled images that vote")
+        raise UserError(f"--examples must be given with {source}: a folder or table of labeled images")
     assert found.file is not None
     machine, config = this_machine(), evaluation_config_of(open_run(Path(source)), allow)
     model = Embedder.load(found.file).to(machine.device)

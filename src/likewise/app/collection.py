@@ -1,4 +1,4 @@
-"""A collection of images with what a table says of them, as an index stores it."""
+"""A collection of images with metadata from a table, as an index stores it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def find_collection(place: str | Path, options: ImageOptions | None = None) -> C
 
     Args:
         place: a folder or a table.
-        options: where paths and classes are in a table, and whether links are followed.
+        options: the columns of a table, and whether links are followed.
 
     Examples:
         >>> find_collection("nowhere")
@@ -98,13 +98,11 @@ def find_collection(place: str | Path, options: ImageOptions | None = None) -> C
     metadata = {name: infer_types(cells) for name, cells in columns.items() if name not in own}
     bad = [name for name in metadata if name in ("id", "path", "label") or not name or name.startswith("_")]
     if bad:
-        raise UserError(f"{place} must not have a column {bad[0]!r}: call it something else")
+        raise UserError(f"{place} must not have a column {bad[0]!r}: rename it")
     last = {path: row for row, path in enumerate(images.paths)}
     collection = Collection(images, metadata)
     if len(last) < len(images):
-        _warn(
-            f"{len(images) - len(last):,} rows of {place} name a file that a later row names, too: the last one counts"
-        )
+        _warn(f"{len(images) - len(last):,} rows of {place} repeat a file of a later row; only the last row is used")
         collection = collection.take(sorted(last.values()))
     return collection
 
@@ -121,7 +119,7 @@ def _without_other_encodings(collection: Collection, place: Path) -> Collection:
     what = f"{len(bad):,} files in {place} have names that are not UTF-8, such as {shown}"
     if not good:
         raise UserError(f"{what}: rename them")
-    _warn(f"{what}: they are left out until they are renamed")
+    _warn(f"{what}: they are skipped; rename them to include them")
     return collection.take(good)
 
 
@@ -130,7 +128,7 @@ def _warn(text: str) -> None:
 
 
 def infer_types(cells: Sequence[Any]) -> list[Any]:
-    """Convert a column of texts to whole numbers, numbers or truth values where all of them are such; blanks are ``None``.
+    """Convert a column of texts to whole numbers, numbers or truth values if all of them can be converted; blanks are ``None``.
 
     Examples:
         >>> (

@@ -41,8 +41,8 @@ class TrainingTable:
     """Trainings as rows of the tidy table, with their conditions.
 
     Args:
-        rows: a dict for each training.
-        conditions: of each; ``None`` for a training that was given as a row.
+        rows: one dict per training.
+        conditions: the conditions of each; ``None`` for a training given as a row.
 
     Examples:
         >>> TrainingTable(({"method": "circle"},), (None,)).rows[0]["method"]
@@ -137,7 +137,7 @@ def leaderboard(
     allow_unfair: bool = False,
     confidence: float = 0.95,
 ) -> Leaderboard:
-    """Rank the methods of studies and runs by their means over seeds, unless that would be unfair.
+    """Rank the methods of studies and runs by their means over seeds, and refuse unfair comparisons.
 
     Args:
         trainings: folders of studies and runs, runs, results of a study, or rows; or runs by the name of their method.
@@ -180,7 +180,7 @@ def leaderboards_by_setting(
     """The leaderboards of a study, one for each setting, as on its page.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         metric: a column of the table of results; by default as in `leaderboard`.
         allow_unfair: rank trainings that differ in more than the method, and mark them.
 
@@ -210,7 +210,7 @@ class ComparisonReport:
     Args:
         comparisons: every method against every other one.
         differences: the conditions in which the trainings differ.
-        remark: a sentence for the reader, such as why this metric was chosen; empty if there is none.
+        remark: a note, such as why this metric was chosen; empty if there is none.
 
     Examples:
         >>> from likewise.protocols import Trial
@@ -268,11 +268,11 @@ def compare(
     names = {str(row["method"]) for row in table.rows if row.get("stage") != "search"}
     for name in methods or ():
         if name not in names:
-            raise UserError(f"there is no method {name}: there are {', '.join(sorted(names))}")
+            raise UserError(f"there is no method {name}: the methods are {', '.join(sorted(names))}")
     names &= set(methods or names)
     if len(names) < 2:
-        raise UserError(f"there must be two methods to compare, but there is only {min(names)}")
-    table = table.of_methods(sorted(names))  # a method that is left out makes nothing unfair
+        raise UserError(f"a comparison needs at least two methods, but there is only {min(names)}")
+    table = table.of_methods(sorted(names))  # excluded methods do not affect fairness
     chosen, remark = choose_metric(table.rows, metric)
     try:
         board = rank(table.rows, chosen, conditions=table.conditions, allow_unfair=allow_unfair)
@@ -288,9 +288,9 @@ def _collect(trainings: Trainings) -> TrainingTable:
     require_package("scipy", "study", "a comparison of methods")
     table = collect_trainings(trainings)
     if not table.rows:
-        raise UserError("nothing is done yet: likewise tournament runs what is missing")
+        raise UserError("no training is done yet: run likewise tournament")
     if all(row.get("stage") == "search" for row in table.rows):
-        raise UserError("there must be final trainings, but all are of a search: likewise repeat makes final ones")
+        raise UserError("all trainings belong to a search: run final trainings with likewise repeat")
     return table
 
 
@@ -308,6 +308,6 @@ def choose_metric(rows: Sequence[Row], metric: str | None = None) -> tuple[str, 
         return metric or test, ""
     which = "the training is" if len(done) == 1 else f"{sealed} of {len(done)} trainings are"
     return val, (
-        f"Compared on validation classes, because {which} not measured on the test set, which stays sealed. The models "
+        f"Compared on validation classes, because {which} not measured on the test set, which is still sealed. The models "
         "were chosen on these classes, so the numbers are optimistic. likewise evaluate RUN --test opens the test set."
     )

@@ -1,4 +1,4 @@
-"""Read the conditions of a training from its description: the only code that knows where a ``run.yaml`` has them."""
+"""Read the conditions of a training from its description: the only code that knows the layout of a ``run.yaml``."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _read(run: Description) -> Conditions:
         learning_rate_multipliers=_multipliers(run),
         schedule=_settings(run, "schedule", ("name", "warmup"), _SCHEDULE),
         batch_size=_batch_size(run),
-        # a frozen batch norm sees no difference
+        # with frozen batch norm the batch size has no effect
         images_at_once=None if _find(model, "freeze_bn") is True else _find(train, "chunk"),
         budget=_budget(run),
         model_selection=_some(train, "metric", "validate_every", "patience"),
@@ -104,7 +104,7 @@ def _read(run: Description) -> Conditions:
 
 
 def _find(tree: Any, *keys: str) -> Any:
-    """The value below a series of keys."""
+    """The value at a path of keys."""
     for key in keys:
         if not isinstance(tree, Mapping) or key not in tree:
             return NOT_RECORDED

@@ -1,4 +1,4 @@
-"""The options of ``likewise train``: what they are called, what they mean, and how they are read."""
+"""The options of ``likewise train``: names, meanings and parsing."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Split:
     """Which classes are held out.
 
     Args:
-        validation: share of the training classes that is held out for validation; by default the data set's own "val"
-            part where it has one, else 0.1 (two classes at least); 0 for none.
-        test: share of the classes that is sealed for the test where the data set has no test part; 0 for none.
-        seed: of the choice of classes.
-        folds: cut the training classes into so many folds, one of which is for validation, in place of a share.
-        fold: which of them, counted from 0.
-        contiguous: cut them in their order, as the reality check does, and not at random.
+        validation: share of the training classes held out for validation (default: the data set's "val" part if it has
+            one, else 0.1, at least two classes); 0 for none.
+        test: share of the classes sealed for the test if the data set has no test part; 0 for none.
+        seed: random seed of the choice of classes.
+        folds: split the training classes into this number of folds, one of which is for validation, instead of a share.
+        fold: the fold for validation, counted from 0.
+        contiguous: split the classes in their order, as the reality check does, instead of at random.
 
     Examples:
         >>> Split().test
@@ -57,17 +57,17 @@ class Model:
     """The network.
 
     Args:
-        trunk: a name that `likewise trunks` lists, timm:NAME or transformers:NAME.
-        weights: what the trunk starts from: a published name, a file, or null for random numbers.
+        trunk: a name listed by `likewise trunks`, timm:NAME or transformers:NAME.
+        weights: initial weights of the trunk: a published name, a file, or null for random initialization.
         dim: the size of the embeddings.
         pool: avg, max, avg+max or gem.
         head: linear, mlp or none.
         normalize: scale embeddings to unit length.
-        freeze_bn: keep the trunk's batch norms as they are.
+        freeze_bn: keep the trunk's batch norm layers fixed.
         layer_norm: normalize the pooled features before the head.
-        freeze: trunk, to train the head only, on features that are computed once, without augmentation.
-        in_channels: 3, or 1 for gray; by default what the trunk is made for.
-        text: the trunk of texts, for PairTable: minilm (all-MiniLM-L6-v2) or ngrams (random vectors).
+        freeze: "trunk" trains only the head, on features that are computed once, without augmentation.
+        in_channels: 3, or 1 for grayscale (default: as the trunk expects).
+        text: the text trunk, for PairTable: minilm (all-MiniLM-L6-v2) or ngrams (random vectors).
 
     Examples:
         >>> Model().dim
@@ -92,8 +92,8 @@ class Memory:
     """A memory of earlier batches around the loss (XBM).
 
     Args:
-        size: how many embeddings it holds.
-        warmup: how many batches are only remembered at first.
+        size: number of stored embeddings.
+        warmup: number of first batches that are only stored.
 
     Examples:
         >>> Memory(1024).warmup
@@ -106,11 +106,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Language:
-    """How class names are embedded for a loss that reads them, LanguageGuidance.
+    """How class names are embedded, for the loss LanguageGuidance.
 
     Args:
-        encoder: a sentence-transformers model, by its name or folder; by default all-MiniLM-L6-v2 from its package.
-        templates: sentences with {} where the name goes; the embedding is the mean over them.
+        encoder: a sentence-transformers model, by its name or folder; (default: all-MiniLM-L6-v2 from its package).
+        templates: sentences with {} in place of the name; the embedding is the mean over them.
 
     Examples:
         >>> Language().templates
@@ -127,8 +127,8 @@ class Setting:
 
     Args:
         hint: its type; a dataclass is a group of settings.
-        help: what it means; that of a group is its docstring.
-        default: its value where nothing is given.
+        help: its description; a group uses its docstring.
+        default: the default value.
 
     Examples:
         >>> SETTINGS["seed"].default
@@ -141,7 +141,7 @@ class Setting:
 
 
 SETTINGS: Mapping[str, Setting] = {
-    "data": Setting(Any, "a name that `likewise datasets` lists; --data.help NAME shows its options"),
+    "data": Setting(Any, "a name listed by `likewise datasets`; --data.help NAME shows its options"),
     "split": Setting(Split),
     "transform": Setting(
         Literal[tuple(TRANSFORMS)],
@@ -149,36 +149,36 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "scales": Setting(
         list[float] | None,
-        "show each training image at one of several scales, such as '[1.0, 1.25, 1.5]'; 1.5 enlarges",
+        "scale each training image by a random one of these factors, such as '[1.0, 1.25, 1.5]'",
     ),
     "model": Setting(Model),
     "loss": Setting(
-        Any, "a name that `likewise losses` lists; --loss.help NAME shows its options (MultiSimilarityLoss)"
+        Any, "a name listed by `likewise losses`; --loss.help NAME shows its options (MultiSimilarityLoss)"
     ),
-    "memory": Setting(Memory | None, "compare with earlier batches, too (--memory.size 1024)"),
+    "memory": Setting(Memory | None, "also compare with earlier batches (--memory.size 1024)"),
     "language": Setting(
         Language | None,
         "how class names are embedded (--language.encoder NAME --language.templates '[a picture of {}]')",
     ),
     "sampler": Setting(
-        Any, "which images make a batch; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)"
+        Any, "how batches are composed; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)"
     ),
     "optimizer": Setting(OptimizerConfig),
     "schedule": Setting(ScheduleConfig),
     "train": Setting(TrainConfig),
     "lens.every": Setting(
-        int, "steps between two looks at where the loss puts its weight, such as 50; 0 for none", default=0
+        int, "steps between two recordings of the loss's pair weights, such as 50; 0 for none", default=0
     ),
-    "lens.compare_with": Setting(nn.Module | None, "a second loss, whose gradient is compared with that of the loss"),
-    "seed": Setting(int, "of everything that is left to chance", default=0),
+    "lens.compare_with": Setting(nn.Module | None, "a second loss whose gradient is compared with the loss's"),
+    "seed": Setting(int, "random seed of the whole run", default=0),
     "out": Setting(str | None, "the run's folder (default: runs/DATA-TRUNK-LOSS-NUMBER)"),
-    "cache": Setting(str | None, "where decoded images are kept (default: LIKEWISE_CACHE, or ~/.cache/likewise)"),
+    "cache": Setting(str | None, "folder of decoded images (default: LIKEWISE_CACHE, or ~/.cache/likewise)"),
     "cache_on": Setting(
         Literal["gpu", "ram", "disk"] | None,
-        "where pixels are during training: gpu, ram or disk (default: the first that they fit into)",
+        "where decoded images are held during training: gpu, ram or disk (default: the first that has room)",
     ),
 }
-"""Every setting by its name, in the order in which it is printed."""
+"""All settings by name, in the order in which they are printed."""
 
 HINTS: Mapping[str, Any] = {
     **{name: each.hint for name, each in SETTINGS.items() if "." not in name},
@@ -187,7 +187,7 @@ HINTS: Mapping[str, Any] = {
 """The types of all settings, nested like a configuration."""
 
 CLASSES = {key: PHOTOGRAPHS[key] for key in ("loss", "sampler")}
-"""The classes whose options can be given although they are not named."""
+"""The classes whose options can be given without naming the class."""
 
 
 def add_settings(parser: ArgumentParser, tree: Tree) -> None:
@@ -195,7 +195,7 @@ def add_settings(parser: ArgumentParser, tree: Tree) -> None:
 
     Args:
         parser: jsonargparse's parser.
-        tree: a configuration: arguments of its classes that follow from other settings are no options.
+        tree: a configuration: arguments of its classes that are derived from other settings are not options.
 
     Examples:
         >>> parser = ArgumentParser()
@@ -246,7 +246,7 @@ Skipped = tuple[tuple[str, frozenset[str]], ...]
 
 
 def _skipped(tree: Tree) -> Skipped:
-    """Arguments that are no options of the classes in a configuration, by the name of the setting."""
+    """Arguments of the classes in a configuration that are not options, by the name of the setting."""
     found = []
     for name in SETTINGS:
         path = tuple(name.split("."))
@@ -264,14 +264,14 @@ def _skipped(tree: Tree) -> Skipped:
 
 @lru_cache(maxsize=8)
 def _parser(skipped: Skipped) -> ArgumentParser:
-    """A parser of configurations; to make one takes longer than to parse with it."""
+    """A parser of configurations; creating one takes longer than parsing."""
     parser = ArgumentParser(exit_on_error=False)
     _add_settings(parser, skipped)
     return parser
 
 
 def _classes(tree: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """The classes of a loss and of the losses inside it, after what stands before the names of their arguments."""
+    """The classes of a loss and of the losses inside it, keyed by the prefix of their arguments."""
     if isinstance(tree, dict) and isinstance(tree.get("class_path"), str):
         yield place, tree["class_path"]
         inner = tree.get("init_args") or {}
@@ -286,8 +286,8 @@ def configure(
 
     Args:
         settings: values by name, with dots for nesting; a class is given by its name or import path.
-        files: YAML files, later ones over earlier ones; settings win over files.
-        allow: packages, modules and classes that may be imported besides the listed ones: ``("my_package",)``.
+        files: YAML files, later ones override earlier ones; settings override files.
+        allow: packages, modules and classes that may be imported in addition to the listed ones: ``("my_package",)``.
 
     Examples:
         >>> config = configure({"data": "Glyphs", "loss": "CircleLoss", "loss.gamma": 64})
@@ -299,7 +299,7 @@ def configure(
 
 
 def parse_request(given: Tree, allow: Collection[str] = ()) -> Tree:
-    """The complete configuration for what files and flags say, in plain values.
+    """The complete configuration for the given files and flags, as plain values.
 
     Examples:
         >>> from likewise.app.layers import read_request
@@ -310,7 +310,7 @@ def parse_request(given: Tree, allow: Collection[str] = ()) -> Tree:
 
 
 def complete(given: Tree, allow: Collection[str] = ()) -> Tree:
-    """What files and flags say, checked, over the defaults that go with it; data need not be given.
+    """Check the settings of files and flags and merge them over the defaults; data may be missing.
 
     Examples:
         >>> complete({})["model"]["trunk"]
@@ -322,7 +322,7 @@ def complete(given: Tree, allow: Collection[str] = ()) -> Tree:
 
 
 def dump_configuration(given: Tree, allow: Collection[str] = ()) -> str:
-    """The configuration for what files and flags say as YAML, in the form that ``--config`` takes.
+    """The configuration of files and flags as YAML, as ``--config`` reads it.
 
     Examples:
         >>> from likewise.app.layers import read_request
@@ -336,7 +336,7 @@ def dump_configuration(given: Tree, allow: Collection[str] = ()) -> str:
 
 
 def check(tree: Tree, allow: Collection[str] = ()) -> Tree:
-    """A configuration that was written down before, in any schema, checked and completed.
+    """Check and complete a stored configuration of any schema.
 
     Examples:
         >>> check({"data": {"class_path": "Glyphs"}, "loss": "CircleLoss"})["seed"]
@@ -352,10 +352,10 @@ def check(tree: Tree, allow: Collection[str] = ()) -> Tree:
 
 def _parse(tree: Tree, allow: Collection[str]) -> Tree:
     """A configuration with every default in it, as plain values."""
-    check_names(tree, allow)  # jsonargparse imports every class that it sees
+    check_names(tree, allow)  # jsonargparse imports every class in the configuration
     _refuse_passwords(tree, ())
     skipped = _skipped(tree)
-    text = None if allow else _as_json(tree)  # a class from elsewhere may change while its name stays
+    text = None if allow else _as_json(tree)  # a user's class may change under the same name
     try:
         dumped = _dump(tree, skipped) if text is None else _dump_known(text, skipped)
     except (ArgumentError, TypeError, ValueError) as error:
@@ -365,7 +365,7 @@ def _parse(tree: Tree, allow: Collection[str]) -> Tree:
 
 
 def _as_json(tree: Tree) -> str | None:
-    """A tree as JSON, or None if JSON does not say it exactly."""
+    """A tree as JSON, or None if JSON cannot represent it exactly."""
     try:
         text = json.dumps(tree)
     except (TypeError, ValueError):
@@ -375,7 +375,7 @@ def _as_json(tree: Tree) -> str | None:
 
 @lru_cache(maxsize=64)
 def _dump_known(text: str, skipped: Skipped) -> str:
-    """Parse a configuration once: a study asks for the same ones many times."""
+    """Parse a configuration once: a study uses the same ones many times."""
     return _dump(json.loads(text), skipped)
 
 
@@ -395,12 +395,12 @@ def _refuse_passwords(tree: Any, path: tuple[str, ...]) -> None:
 
 
 def _require(tree: Tree) -> Tree:
-    """A configuration that says at least what is to be learned from what."""
+    """Check that a configuration has data and a loss."""
     for key, example in (("data", "--data ImageFolder --data.root photos"), ("loss", "--loss CircleLoss")):
         if tree[key] is None:
-            raise UserError(f"--{key} must be given, such as {example}; `likewise {_LISTED[key]}` lists what there is")
+            raise UserError(f"--{key} must be given, such as {example}; `likewise {_LISTED[key]}` lists them")
     return tree
 
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where PyYAML has it
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader if PyYAML has it
 _LISTED = {"data": "datasets", "loss": "losses"}

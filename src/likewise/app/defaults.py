@@ -22,7 +22,7 @@ PHOTOGRAPHS: Mapping[str, Any] = {
     "loss": {"class_path": "likewise.losses.MultiSimilarityLoss"},
     "sampler": {"class_path": "likewise.data.PerClassSampler"},
 }
-"""What any data set gets."""
+"""Defaults for every data set."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Rule:
     """A default that depends on something else.
 
     Args:
-        key: what it depends on.
-        value: which value of it, with ``*`` for any ending; ``None`` for none.
+        key: the setting that it depends on.
+        value: the value of that setting, with ``*`` for any ending; ``None`` for null.
         then: the defaults that hold in that case.
 
     Examples:
@@ -66,18 +66,18 @@ RULES = (
         },
     ),
     *(
-        Rule("model.trunk", name, {"model": {"weights": None}})  # none are published, or only as a file
+        Rule("model.trunk", name, {"model": {"weights": None}})  # no published weights, or only as a file
         for name in ("convnet", "lenet", "alexnet", "resnet101", "vit_*", "mlp", "linear")
     ),
     Rule("model.trunk", "timm:*", {"model": {"weights": "pretrained"}}),
     Rule("model.trunk", "transformers:*", {"model": {"weights": "pretrained"}}),
-    Rule("model.weights", None, {"model": {"freeze_bn": False}}),  # there is nothing in them to keep
+    Rule("model.weights", None, {"model": {"freeze_bn": False}}),  # random batch norm statistics must be trained
 )
 """Defaults that depend on other choices, applied in this order."""
 
 
 def defaults_for(chosen: Mapping[str, Any]) -> Tree:
-    """The defaults that go with what was chosen.
+    """The defaults for the user's choices.
 
     Args:
         chosen: what the user gave, as a tree.
@@ -103,7 +103,7 @@ def _value(tree: Mapping[str, Any], key: str) -> object:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Two trees, the second over the first; another class brings its own arguments and keeps none of the old one's.
+    """Merge two trees, the second over the first; a new class drops the arguments of the old one.
 
     Examples:
         >>> circle = {"loss": {"class_path": "CircleLoss", "init_args": {"gamma": 64}}}
@@ -123,7 +123,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 
 
 def other_class(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two entries are of two different classes.
+    """Whether two entries have different classes.
 
     Examples:
         >>> other_class({"class_path": "CircleLoss"}, {"init_args": {"gamma": 64}})
@@ -133,7 +133,7 @@ def other_class(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def cache_folder(given: str | None) -> Path:
-    """Where decoded images are kept.
+    """The folder of decoded images.
 
     Examples:
         >>> cache_folder("~/images").is_absolute()

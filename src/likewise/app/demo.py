@@ -1,4 +1,4 @@
-"""A demonstration: a few losses learn drawn characters, and are measured on characters that they never saw."""
+"""The demo: train a few losses on drawn characters and measure them on unseen ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOSSES = {
     "triplet, semi-hard": ("--loss", "TripletLoss", "--loss.miner", "SemiHardMiner"),
     "multi-similarity": ("--loss", "MultiSimilarityLoss", "--loss.miner", "MultiSimilarityMiner"),
 }
-"""What is compared, as flags of ``likewise train``."""
+"""The compared losses, as flags of ``likewise train``."""
 
 SHARED = ("--data", "Glyphs", "--transform", "glyphs", "--model.trunk", "convnet", "--model.dim", "64")
 LEARNING = ("--optimizer.lr", "0.002", "--sampler.steps", "100", "--train.log_every", "10")
@@ -39,7 +39,7 @@ class DemoTraining:
     """A loss of the demonstration after its training.
 
     Args:
-        name: of the loss.
+        name: the name of the loss.
         run: the run.
         config: its configuration.
 
@@ -95,18 +95,18 @@ def run_demo(
     on_trained: Callable[[DemoTraining], object] | None = None,
     on_test: Callable[[DemoTraining], object] | None = None,
 ) -> Demo:
-    """Train three losses on drawn characters, choose one on validation characters, and measure all on the test set.
+    """Train three losses on drawn characters, select one on validation characters, and measure all on the test set.
 
     Args:
         folder: where the runs go; if it exists, the first free ``FOLDER-2``, ``FOLDER-3`` and so on.
-        epochs: of 100 batches, for each loss.
-        images_per_class: drawn of each character.
-        seed: of everything that is drawn.
+        epochs: epochs per loss, of 100 batches each.
+        images_per_class: images per character.
+        seed: random seed.
         on_trained: called with each training that has ended.
         on_test: called with the best training before the test set is opened.
 
     Raises:
-        UserError: an argument does not fit.
+        UserError: an argument is invalid.
 
     Examples:
         >>> run_demo(epochs=0)
@@ -140,7 +140,7 @@ def run_demo(
 
 
 def _find_free(folder: Path) -> Path:
-    """The folder, or the first of its names with a number that is free."""
+    """The folder, or its first unused numbered name."""
     number, free = 1, folder
     while free.exists():
         number += 1
@@ -161,7 +161,7 @@ def _read_pixels(part: Part) -> Tensor:
 
 
 def _embed_pixels(part: Part) -> Part:
-    """The images themselves as embeddings, less their mean brightness: what a network has to beat."""
+    """Raw pixels as embeddings, minus their mean brightness: the baseline."""
     flat = _read_pixels(part).flatten(1).float()
     return replace(part, embeddings=flat - flat.mean(dim=1, keepdim=True))
 

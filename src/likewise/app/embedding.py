@@ -1,4 +1,4 @@
-"""Embed the images of a folder or a table into one NumPy file; a killed call continues where it was."""
+"""Embed the images of a folder or a table into one NumPy file; a killed call continues where it stopped."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from likewise.files import atomic_write
 from likewise.search import Embedding, Encoder, batch_for
 
 CHUNK = 2048
-"""Images whose embeddings are written at once, which is the most that a kill costs."""
+"""Images per chunk file; a killed process loses at most one chunk."""
 
 
 @dataclass(frozen=True)
 class EmbeddingStart:
-    """What is about to be embedded.
+    """Facts about an embedding job before it starts.
 
     Args:
         model: the file of the model, or the name of a published network.
-        images: how many images.
-        transform: the transform, in words.
+        images: number of images.
+        transform: the transform, as text.
 
     Examples:
         >>> EmbeddingStart("efficientnet_lite0", 72, "the transform glyphs").images
@@ -49,7 +49,7 @@ class EmbeddedFile:
 
     Args:
         file: the NumPy file: ``embeddings``, ``paths``, ``labels`` and so on.
-        count: how many images were embedded.
+        count: number of embedded images.
         broken: the images that could not be read.
 
     Examples:
@@ -74,7 +74,7 @@ def embed_folder(
 ) -> EmbeddedFile:
     """Embed the images of a folder or a table, and write the embeddings to a NumPy file.
 
-    Chunks of 2,048 images lie in ``OUT.chunks`` until the file is complete: a call that was interrupted or killed goes on
+    Chunks of 2,048 images are stored in ``OUT.chunks`` until the file is complete: an interrupted or killed call continues
     from there.  Images that cannot be read are left out and listed.
 
     Args:
@@ -87,7 +87,7 @@ def embed_folder(
         on_start: called before the first image is embedded.
 
     Raises:
-        UserError: an argument does not fit, or the file cannot be written.
+        UserError: an argument is invalid, or the file cannot be written.
 
     Examples:
         >>> import tempfile
@@ -107,7 +107,7 @@ def embed_folder(
     if out.suffix != ".npz":
         raise UserError(f"--out must be a file that ends in .npz, but it is {out}")
     if out.exists() and not overwrite:
-        raise UserError(f"{out} is there already; --overwrite replaces it")
+        raise UserError(f"{out} already exists; --overwrite replaces it")
     source = resolve_model(model, options.transform)
     files = find_images(images, options)
     encoder = source.load()
@@ -130,7 +130,7 @@ def embed_folder(
 def embed_in_chunks(
     chunks: ChunkFolder, source: ModelSource, encoder: Encoder, options: EmbeddingOptions
 ) -> EmbeddedImages:
-    """Embed the chunks that are missing, here or on an executor, and gather all of them; the caller holds the folder."""
+    """Embed missing chunks, here or on an executor, and gather all; the caller holds the folder's lock."""
     images, transform = chunks.images.fingerprint(), repr(encoder.transform)
     chunks.begin({"model": source.fingerprint, "images": images, "transform": transform})
     if options.on is not None or options.workers is not None:

@@ -13,8 +13,8 @@ class ImageOptions:
     """How the images of a folder or a table are listed.
 
     Args:
-        root: where a table's paths begin; by default its folder.
-        path_column: a table's column of paths.
+        root: the folder that a table's paths are relative to; by default the table's folder.
+        path_column: the table's path column.
         label_column: a table's column of classes, which it may lack.
         follow_links: also list what links out of a folder lead to.
 
@@ -34,8 +34,8 @@ class EmbeddingOptions(ImageOptions):
     """How a collection of images is listed and embedded, see `embed_folder`, `index_folder` and `update_index`.
 
     Args:
-        root: where a table's paths begin; by default its folder.
-        path_column: a table's column of paths.
+        root: the folder that a table's paths are relative to; by default the table's folder.
+        path_column: the table's path column.
         label_column: a table's column of classes, which it may lack.
         follow_links: also embed what links out of a folder lead to.
         transform: the name of a transform; by default that of the model's run, or what its card implies.

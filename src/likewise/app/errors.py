@@ -1,4 +1,4 @@
-"""Errors that users can correct: one sentence that says what was given, what it must be, and what was probably meant."""
+"""Errors that users can correct: one sentence with the given value, the valid values, and a suggestion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from likewise.text import nearest_name
 
 
 class UserError(Exception):
-    """Something that the user can put right; shown without a traceback, and the exit code is 2.
+    """An error that the user can fix; printed without a traceback, with exit code 2.
 
     Examples:
         >>> print(UserError("there is no folder photos"))
@@ -20,7 +20,7 @@ class UserError(Exception):
 
 
 class Note(UserWarning):
-    """Something that the user should know about a result; the command line prints it as ``note: …``.
+    """A warning about a result; the command line prints it as ``note: …``.
 
     Examples:
         >>> str(Note("batches are of 8 classes"))
@@ -29,7 +29,7 @@ class Note(UserWarning):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The words that suggest the nearest of several names, or nothing if none is near.
+    """A suggestion of the most similar name, or an empty text if none is similar.
 
     Examples:
         >>> nearest("MultiSimilartyLoss", ["MultiSimilarityLoss", "CircleLoss"])
@@ -42,12 +42,12 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
-"""What a refusal of the library is: an argument, a file, a package or a machine that does not fit."""
+"""Exceptions with which the library rejects an argument, a file, a package or a machine."""
 
 
 @contextmanager
 def making(what: str) -> Iterator[None]:
-    """Turn an error of the library into a `UserError` that says what was being made.
+    """Turn an error of the library into a `UserError` that names the object being built.
 
     Examples:
         >>> with making("the loss"):
@@ -62,7 +62,7 @@ def making(what: str) -> Iterator[None]:
 
 
 def sentence(error: BaseException) -> str:
-    """What an error says, on one line.
+    """The message of an error, on one line.
 
     Examples:
         >>> sentence(FileNotFoundError(2, "No such file or directory", "photos"))
@@ -77,9 +77,9 @@ def require_package(module: str, extra: str, what: str) -> None:
     """Raise a `UserError` if a package is not installed.
 
     Args:
-        module: what is imported.
+        module: the module to import.
         extra: the extra of likewise that installs it.
-        what: what needs it.
+        what: the feature that needs it.
 
     Examples:
         >>> require_package("nowhere", "study", "a comparison")
@@ -91,7 +91,7 @@ def require_package(module: str, extra: str, what: str) -> None:
 
 
 def ours(error: BaseException) -> bool:
-    """Whether an error was raised by this library itself, which refuses in sentences, and not further inside.
+    """Whether an error was raised by this library, whose messages are sentences for users, and not by a dependency.
 
     Examples:
         >>> ours(ValueError("raised nowhere"))

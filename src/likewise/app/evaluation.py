@@ -1,4 +1,4 @@
-"""What a run's model is worth: its parts embedded, measured and shown."""
+"""Evaluate a run's model: embed its data, measure it and write the report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from likewise.train import Run, Sealed, check_ks, embed
 from likewise.trunks import Embedder, TwoTowers
 
 LAST = "model"
-"""What the model at the end of a training is called."""
+"""The name of the model at the end of a training."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The wish to open the test set.
+    """A request to open the test set.
 
     Examples:
         >>> Opening("the final number").why
@@ -42,7 +42,7 @@ class Opening:
 def model_file(run: Run, name: str | None) -> Path:
     """The file of a run's model: ``best``, ``model`` (or ``last``: at the end of training), or any file.
 
-    Without a name it is the best one, or the last where none was chosen on validation.
+    By default the best one, or the last if there was no validation.
 
     Examples:
         >>> import tempfile
@@ -71,7 +71,7 @@ def parts_of(
     ks: Sequence[int] | None = None,
     clusterings: int = 0,
 ) -> list[Part]:
-    """The validation part of a run, embedded, and its test part if that is to be opened.
+    """The validation part of a run, embedded, and its test part if it is opened.
 
     Examples:
         >>> import tempfile, torch
@@ -139,22 +139,22 @@ def scores(part: Part) -> dict[str, Interval]:
     """
     found = measure_part(part, seed=0)
     if found is None:
-        raise UserError(f"no image of the {part.name} part has another one of its class: there is nothing to find")
-    first = found.scores["R@1"]  # precision at one is recall at one
+        raise UserError(f"every class of the {part.name} part has only one image: there is nothing to retrieve")
+    first = found.scores["R@1"]  # precision@1 equals recall@1
     rows = {name: value for name, value in found.scores.items() if name.startswith("R@")}
     return {**rows, "P@1": first, **found.scores}
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model is worth, and where that is written.
+    """The metrics of a model, and the file of its report.
 
     Args:
         model: the model's file.
         parts: the parts that were measured, embedded.
         scores: by part, the metrics with their 95% intervals.
         report: the report's file.
-        openings: how often the test set has been opened so far.
+        openings: number of times that the test set has been opened.
 
     Examples:
         >>> from dataclasses import fields
@@ -179,23 +179,23 @@ def evaluate(
     machine: Machine | None = None,
     allow: Collection[str] = (),
 ) -> Evaluation:
-    """Measure a run's model on its validation classes, and on the sealed test set if that is to be opened.
+    """Measure a run's model on its validation classes, and on the sealed test set if a reason is given.
 
     Args:
         run: the run, or its folder.
         model: ``"best"`` (default), ``"last"`` (the end of training), or a file.
-        test: why the test set is opened, for the record; ``None`` leaves it sealed.
-        ks: the k of the recalls; by default those of the configuration or of the data set.
-        clusterings: also NMI, AMI and F1, as means of so many runs of k-means.
-        machine: where to compute; by default what Accelerate finds.
-        allow: a package of the user's own whose data set the run names; its loss is never imported.
+        test: the reason for opening the test set, for the record; ``None`` leaves it sealed.
+        ks: values of k for recall@k; by default those of the configuration or of the data set.
+        clusterings: also measure NMI, AMI and F1, averaged over this number of k-means runs.
+        machine: the device; by default the one that Accelerate chooses.
+        allow: a user's package that contains the run's data set; its loss is never imported.
 
     Examples:
         >>> evaluate("nowhere")
         Traceback (most recent call last):
         likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
-    from likewise.app.training import evaluation_config_of  # a parser, which trials do without
+    from likewise.app.training import evaluation_config_of  # imports a parser, which trials do not need
 
     run = run if isinstance(run, Run) else open_run(Path(run))
     config, file = evaluation_config_of(run, allow), model_file(run, model)
@@ -227,22 +227,22 @@ def report(
     machine: Machine | None = None,
     allow: Collection[str] = (),
 ) -> Path:
-    """Write a run's report again, from its records and its validation part; returns its file.
+    """Rewrite a run's report, from its records and its validation part; returns its file.
 
     Args:
         run: the run, or its folder.
-        out: where to; by default ``report.html`` in the run's folder.
-        ks: the k of the recalls; by default those of the configuration or of the data set.
-        clusterings: also NMI, AMI and F1, as means of so many runs of k-means.
-        machine: where to compute; by default what Accelerate finds.
-        allow: a package of the user's own whose data set the run names; its loss is never imported.
+        out: output file; by default ``report.html`` in the run's folder.
+        ks: values of k for recall@k; by default those of the configuration or of the data set.
+        clusterings: also measure NMI, AMI and F1, averaged over this number of k-means runs.
+        machine: the device; by default the one that Accelerate chooses.
+        allow: a user's package that contains the run's data set; its loss is never imported.
 
     Examples:
         >>> report("nowhere")
         Traceback (most recent call last):
         likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
-    from likewise.app.training import evaluation_config_of  # a parser, which trials do without
+    from likewise.app.training import evaluation_config_of  # imports a parser, which trials do not need
 
     run = run if isinstance(run, Run) else open_run(Path(run))
     config = evaluation_config_of(run, allow)
@@ -252,7 +252,7 @@ def report(
 
 
 def report_on(run: Run, config: Config, machine: Machine, *, test: Opening | None) -> Path:
-    """Write the report of a run with what can be shown of it now.
+    """Write the report of a run from the data that can be shown now.
 
     Examples:
         >>> import tempfile, torch
@@ -271,7 +271,7 @@ def write(
     baselines: Mapping[str, Scores] | None = None,
     comparison: Sequence[Compared] = (),
 ) -> Path:
-    """Write a report; without scikit-learn its map is a plainer one.
+    """Write a report; without scikit-learn the map uses PCA.
 
     Examples:
         >>> import tempfile
@@ -281,7 +281,5 @@ def write(
     layout = "tsne"
     if find_spec("sklearn") is None:
         layout = "pca"
-        warnings.warn(
-            "the report's map shows principal components; pip install 'likewise[report]' gets t-SNE", Note, stacklevel=2
-        )
+        warnings.warn("the report's map uses PCA; for t-SNE, pip install 'likewise[report]'", Note, stacklevel=2)
     return write_report(run.folder, parts, layout=layout, out=out, baselines=baselines, comparison=comparison)

@@ -1,4 +1,4 @@
-"""Run the missing trials of a packed study, also on a machine with nothing but torch and the packages of training.
+"""Run the missing trials of a packed study, on a machine that needs only torch and the packages of training.
 
 ``python -m likewise.app.execute PACK`` is the same from a shell.  `likewise.app.pack_study` makes the pack,
 `likewise.app.merge_study` adds its results to the study.  No parser, no Optuna and no Ray is imported here or in the
@@ -42,14 +42,14 @@ def execute_pack(
     Args:
         pack: its folder; results and runs are written there.
         minutes: time limit, after which running trials write a checkpoint and stop; allow a minute more.
-        workers: number of trials at once; by default as many as fit.
+        workers: number of concurrent trials; by default as many as fit.
         per_gpu: number of trials that share a GPU.
-        places: where things are on this machine, such as ``{"data.root": "/data/birds"}``; the trials stay the same.
+        places: locations on this machine, such as ``{"data.root": "/data/birds"}``; the trials stay the same.
         plan: adds trials and cancels them: see `likewise.protocols.run_missing`.
-        allow: packages, modules and classes that trials may name besides the listed ones.
+        allow: packages, modules and classes that trials may use in addition to the listed ones.
 
     Returns:
-        Whether nothing is missing.
+        Whether all trials are done.
 
     Examples:
         >>> import tempfile
@@ -63,7 +63,7 @@ def execute_pack(
     """
     execution = Execution(workers, per_gpu, minutes=minutes, allow=tuple(allow), places=places or {})
     folder = Path(pack)
-    metric = str(read_pack(folder)["metric"])  # refused before a table is made
+    metric = str(read_pack(folder)["metric"])  # raises an error before a table is created
     study = Study(folder / STUDY_DATABASE)
     last = ""
 
@@ -91,8 +91,8 @@ def main(words: Sequence[str] | None = None) -> int:
         2
     """
     parser = argparse.ArgumentParser("python -m likewise.app.execute", description="Run the missing trials of a pack.")
-    parser.add_argument("pack", metavar="PACK", type=Path, help="the folder that likewise study pack made")
-    parser.add_argument("--minutes", metavar="M", type=float, help="stop after so many")
+    parser.add_argument("pack", metavar="PACK", type=Path, help="the folder written by likewise study pack")
+    parser.add_argument("--minutes", metavar="M", type=float, help="stop after M minutes")
     parser.add_argument("--workers", metavar="N", type=int, help="trials at once (default: as many as fit)")
     parser.add_argument("--per-gpu", metavar="N", type=int, default=1, help="trials that share a GPU (default: 1)")
     parser.add_argument(
@@ -107,9 +107,9 @@ def main(words: Sequence[str] | None = None) -> int:
         metavar="PACKAGE",
         action="append",
         default=[],
-        help="import this package if a trial names its classes",
+        help="import this package if a trial uses its classes",
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--quiet", action="store_true", help="hide progress")
     options = parser.parse_args(words)
     try:
         with quiet() if options.quiet else nullcontext():

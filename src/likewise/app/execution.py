@@ -29,7 +29,7 @@ from likewise.protocols import (
 )
 
 Watch: TypeAlias = Callable[[Sequence[TrialState], Mapping[str, str]], object]
-"""Called twice a second with the states of all trials, and with where some of them run, by key."""
+"""Called twice a second with the states of all trials, and with the workers of running ones, by key."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Execution:
     """Where the trials of a study run, how many at once, and for how long.
 
     Args:
-        workers: number of trials at once at most; ``None``: as many as fit; 0: none, the study is only planned.
+        workers: maximum number of concurrent trials; ``None``: as many as fit; 0: none, the study is only planned.
         per_gpu: number of trials that share a GPU.
         on: the address of a Ray cluster; ``None``: processes of this machine.
         minutes: time limit; ``None``: until nothing is missing.
-        shard: the part of the trials to run: its number, from 1, and the number of parts; ``None``: all trials.
-        allow: packages, modules and classes that trials may name besides the listed ones.
-        places: where things are on this machine, such as ``{"data.root": "/data/birds"}``; the trials stay the same.
+        shard: the shard to run: its number, from 1, and the number of shards; ``None``: all trials.
+        allow: packages, modules and classes that trials may use in addition to the listed ones.
+        places: locations on this machine, such as ``{"data.root": "/data/birds"}``; the trials stay the same.
 
     Examples:
         >>> str(Execution(workers=2))
@@ -85,7 +85,7 @@ class Execution:
 
 @contextmanager
 def hold_table(study: Study) -> Iterator[None]:
-    """Hold a table while this process changes it and runs its trials.
+    """Lock a table while this process changes it and runs its trials.
 
     Examples:
         >>> import tempfile
@@ -112,13 +112,13 @@ def run_trials(
     plan: Callable[[], object] | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """Run the missing trials of a study that this process holds, until none is missing or the time is over.
+    """Run the missing trials of a study that this process holds, until none is missing or the time limit is reached.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         study: its table, or that of a shard.
         execution: where, how many at once, and for how long.
-        metric: whose validation is reported.
+        metric: the validation metric to report.
         plan: adds trials and cancels them: see `likewise.protocols.run_missing`.
         watch: called with the states of all trials.
 
@@ -170,8 +170,8 @@ def choose_executor(
 
     Args:
         run: runs one trial.
-        report: called for every value that a trial measures on its way.
-        workers: number of trials at once; ``None``: as many as fit.
+        report: called for every value that a trial reports.
+        workers: number of concurrent trials; ``None``: as many as fit.
         per_gpu: number of trials that share a GPU.
         on: the address of a Ray cluster.
         logs: the folder for the output of processes.

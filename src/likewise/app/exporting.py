@@ -20,9 +20,9 @@ def export(
     transform: str | None = None,
     title: str | None = None,
 ) -> list[ExportedModel]:
-    """Write a model as ONNX, as a program of `torch.export`, or as a folder for a model hub.
+    """Write a model as ONNX, as a `torch.export` program, or as a folder for a model hub.
 
-    What is written is read again and compared with torch on random images; a file that differs is not left there.
+    The written file is read back and compared with torch on random images; a file that differs is deleted.
 
     Args:
         model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
@@ -34,7 +34,7 @@ def export(
         title: the title of the model card; by default the folder's name.
 
     Raises:
-        UserError: an argument does not fit, or what was written differs.
+        UserError: an argument is invalid, or the written file differs from torch.
 
     Examples:
         >>> import tempfile
@@ -47,7 +47,7 @@ def export(
     """
     source = resolve_model(model, transform)
     if source.file is not None and source.read_card().other is not None:
-        warnings.warn(f"{source.place} has two sides: graphs take the first, of images", Note, stacklevel=2)
+        warnings.warn(f"{source.place} has two encoders: only the image encoder is exported", Note, stacklevel=2)
     try:
         with source.as_file() as file:
             return export_model(

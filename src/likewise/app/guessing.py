@@ -1,4 +1,4 @@
-"""The data set that a folder or a table is, for people who name only the place."""
+"""Find the data set for a folder or a table."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ data:
     {argument}: {place}
 
 split:
-  test: 0.2          # share of the classes that is sealed for the test
-  validation: null   # share of the others that chooses the model; null: a tenth, and two classes at least
-  seed: 0            # of the choice of classes
+  test: 0.2          # share of the classes sealed for the test
+  validation: null   # share of the other classes for model selection; null: a tenth, at least two classes
+  seed: 0            # random seed of the choice of classes
 
 model:
   trunk: {trunk}  # likewise trunks lists others
-  weights: {weights}  # null: random numbers
+  weights: {weights}  # null: random initialization
   dim: {dim}           # the size of the embeddings
 
 loss:
@@ -41,7 +41,7 @@ optimizer:
 
 train:
   epochs: {epochs}
-  patience: null     # stop after so many validations without a better one
+  patience: null     # stop after this number of validations without improvement
 
 seed: 0
 out: null            # the run's folder; null: runs/DATA-TRUNK-LOSS-NUMBER
@@ -49,7 +49,7 @@ out: null            # the run's folder; null: runs/DATA-TRUNK-LOSS-NUMBER
 
 
 def guess_data(place: str | Path) -> dict[str, str]:
-    """The settings of the data set in a folder of folders or in a table.
+    """The settings of the data set for a folder of folders or a table.
 
     Args:
         place: a folder with one folder for each class, or a table of images.
@@ -66,7 +66,7 @@ def guess_data(place: str | Path) -> dict[str, str]:
         return {"data": "ImageFolder", "data.root": os.fspath(place)}
     if path.suffix.lower() in TABLES:
         return {"data": "ImageTable", "data.path": os.fspath(place)}
-    raise UserError(f"{path} must be a folder with one folder for each class, or a table ({', '.join(TABLES)})")
+    raise UserError(f"{path} must be a folder with one folder per class, or a table ({', '.join(TABLES)})")
 
 
 def write_starter(place: str | Path, out: str | Path | None = None, *, overwrite: bool = False) -> tuple[Path, str]:
@@ -78,7 +78,7 @@ def write_starter(place: str | Path, out: str | Path | None = None, *, overwrite
         overwrite: replace the file if it exists.
 
     Returns:
-        The file, and what the images are, in words.
+        The file, and a description of the images.
 
     Examples:
         >>> write_starter("nowhere")
@@ -90,7 +90,7 @@ def write_starter(place: str | Path, out: str | Path | None = None, *, overwrite
     seen = read_parts(config["data"], {"test": 0.0, "validation": 0.0}).seen
     file = Path(out or re.sub(r"[^A-Za-z0-9._-]+", "-", Path(place).resolve().stem) + ".yaml")
     if file.exists() and not overwrite:
-        raise UserError(f"{file} is there already; --overwrite replaces it")
+        raise UserError(f"{file} already exists; --overwrite replaces it")
     [(key, path)] = [(key, value) for key, value in guess.items() if key != "data"]
     quoted = path.replace("'", "''")
     summary = f"{len(seen):,} images of {len(seen.class_names):,} classes in {place}"

@@ -16,13 +16,13 @@ from likewise.data import EXTENSIONS, TABLES, read_cells, walk_images
 
 @dataclass(frozen=True)
 class ImageList:
-    """Image files, with their classes where these are known.
+    """Image files, with their classes if known.
 
     Args:
-        root: where paths begin.
+        root: the folder that paths are relative to.
         paths: the files.
-        labels: a class for each, −1 for none; ``None`` where no class is known.
-        class_names: a name for each class.
+        labels: the class of each file, −1 for none; ``None`` if no class is known.
+        class_names: the names of the classes.
 
     Examples:
         >>> len(ImageList(Path("photos"), ("a.png", "b.png")))
@@ -71,7 +71,7 @@ def find_images(place: str | Path, options: ImageOptions | None = None) -> Image
 
     Args:
         place: a folder, in which folders are classes and images next to them have none; or a CSV, TSV or Parquet file.
-        options: where paths and classes are in a table, and whether links are followed.
+        options: the columns of a table, and whether links are followed.
 
     Examples:
         >>> find_images("nowhere")
@@ -87,7 +87,7 @@ def find_images(place: str | Path, options: ImageOptions | None = None) -> Image
 def _list_folder(folder: Path, follow_links: bool) -> ImageList:
     paths = sorted(walk_images(folder, follow_links=follow_links))
     if not paths:
-        raise UserError(f"{folder} must have images ({' '.join(EXTENSIONS)}), but it has none")
+        raise UserError(f"{folder} must contain images ({' '.join(EXTENSIONS)}), but it has none")
     return _with_classes(folder, paths, [Path(path).parts[0] if len(Path(path).parts) > 1 else None for path in paths])
 
 
@@ -115,7 +115,7 @@ def list_rows(table: Path, columns: Mapping[str, Sequence[Any]], options: ImageO
     Args:
         table: its file.
         columns: its cells.
-        options: where paths and classes are.
+        options: the columns of the table.
 
     Examples:
         >>> list_rows(Path("birds.csv"), {"path": ["a.png"], "label": ["wren"]}, ImageOptions()).class_names
@@ -123,7 +123,7 @@ def list_rows(table: Path, columns: Mapping[str, Sequence[Any]], options: ImageO
     """
     if options.path_column not in columns:
         listed, name = ", ".join(columns) or "none", options.path_column
-        raise UserError(f"{table} must have a column {name}, but it has {listed}; --path-column names another")
+        raise UserError(f"{table} must have a column {name}, but it has {listed}; set --path-column")
     paths = ["" if each is None else str(each) for each in columns[options.path_column]]
     if not paths or not all(paths):
         raise UserError(f"{table} must have a path in every row, and at least one row")

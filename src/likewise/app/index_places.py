@@ -11,7 +11,7 @@ from likewise.search import Index, adopt, is_index, kind_for, split_url
 
 
 def chunk_folder(out: Path) -> Path:
-    """The folder of chunks of an index that is being made.
+    """The folder of chunks of an index under construction.
 
     Examples:
         >>> chunk_folder(Path("birds.index")).name
@@ -21,18 +21,18 @@ def chunk_folder(out: Path) -> Path:
 
 
 def check_free(out: Path, *, overwrite: bool, hint: str) -> None:
-    """Refuse to replace anything but an index: the same name may be that of a folder of photographs.
+    """Refuse to replace anything but an index, such as a folder of photographs.
 
     Examples:
         >>> check_free(Path("."), overwrite=True, hint="--update adds to it")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: . is there already and is no index: choose another --out, or remove it
+        likewise.app.errors.UserError: . exists and is not an index: choose another --out, or remove it
     """
     with writing(out):
         if not out.exists():
             return
     if not is_index(out):
-        raise UserError(f"{out} is there already and is no index: choose another --out, or remove it")
+        raise UserError(f"{out} exists and is not an index: choose another --out, or remove it")
     if not overwrite:
         raise UserError(f"{out} is there already; {hint}")
 
@@ -48,7 +48,7 @@ def index_name(out: Path, name: str | None = None) -> str:
 
 
 def new_folder(out: Path) -> Path:
-    """The folder in which a new index is made before it is put in place; an older one is removed.
+    """The folder in which a new index is built before it is moved into place; a leftover one is removed.
 
     Examples:
         >>> new_folder(Path("birds.index")).as_posix()
@@ -60,7 +60,7 @@ def new_folder(out: Path) -> Path:
 
 
 def remove_leftovers(out: Path) -> None:
-    """Remove the folder of a new index, but not the chunks of another call that was stopped.
+    """Remove the folder of a new index, but keep the chunks of an interrupted call.
 
     Examples:
         >>> import tempfile
@@ -77,7 +77,7 @@ def remove_leftovers(out: Path) -> None:
 
 
 def finish_index(index: Index, out: Path, approximate: str) -> Index:
-    """Build the approximate structure of a large index, and put the index in its place.
+    """Build the approximate structure of a large index, and move the index into place.
 
     Examples:
         >>> import tempfile
@@ -97,10 +97,10 @@ def open_index(place: str | Path) -> Index:
     """Open an index: a folder, or ``postgresql://…#name``.
 
     Args:
-        place: where it is.
+        place: the folder or URL.
 
     Raises:
-        UserError: there is none, or it cannot be read.
+        UserError: it does not exist or cannot be read.
 
     Examples:
         >>> open_index("nowhere.index")
@@ -112,12 +112,12 @@ def open_index(place: str | Path) -> Index:
 
 
 def check_store(store: str) -> None:
-    """Check that a database answers, before an index is made for hours.
+    """Check that a database answers, before hours of indexing.
 
     Examples:
         >>> check_store("mysql://nowhere")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --store: url must begin with postgresql://, but it begins with 'mysql://'
+        likewise.app.errors.UserError: --store: url must start with postgresql://, but it starts with 'mysql://'
     """
     with making("--store"):
         _open_or_none(store)
@@ -128,7 +128,7 @@ def store_index(index: Index | str | Path, store: str) -> tuple[str, int]:
 
     Args:
         index: the index, or its place.
-        store: the URL of a database, ``postgresql://me@host/photos``, and perhaps ``#name``.
+        store: the URL of a database, ``postgresql://me@host/photos``, optionally with ``#name``.
 
     Returns:
         The name of the index in the database, and how many items were copied.
@@ -140,7 +140,7 @@ def store_index(index: Index | str | Path, store: str) -> tuple[str, int]:
         >>> import tempfile
         >>> store_index(Index.create(tempfile.mkdtemp() + "/a.index", dim=2), "mysql://nowhere")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --store: url must begin with postgresql://, but it begins with 'mysql://'
+        likewise.app.errors.UserError: --store: url must start with postgresql://, but it starts with 'mysql://'
     """
     source = index if isinstance(index, Index) else open_index(index)
     with making("--store"):
@@ -155,7 +155,7 @@ def store_index(index: Index | str | Path, store: str) -> tuple[str, int]:
 
 
 def _open_or_none(store: str) -> Index | None:
-    """The index in a database; ``None`` where it has none of that name yet."""
+    """The index in a database; ``None`` if it does not exist yet."""
     split_url(store)
     try:
         return Index.open(store)
@@ -164,7 +164,7 @@ def _open_or_none(store: str) -> Index | None:
 
 
 def is_near(index: Index) -> bool:
-    """Whether the images of an index are next to it: an index from elsewhere could name any folder of this machine.
+    """Whether the images of an index are next to it: an index from another source could name any folder of this machine.
 
     Examples:
         >>> import tempfile

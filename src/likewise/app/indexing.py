@@ -1,4 +1,4 @@
-"""Make an index of a folder or a table of images, bring one up to date, and put several together."""
+"""Build an index of a folder or a table of images, update one, and merge several."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from likewise.data import Broken
 from likewise.search import THUMBNAIL_SIDE, Encoder, Index, Kind, Storage, read_embeddings
 
 CHUNK = 1024
-"""Images whose embeddings are written at once, which is the most that a kill costs."""
+"""Images per chunk file; a killed process loses at most one chunk."""
 
 BROKEN_FILE = "broken.csv"
 """The list of unreadable images in the folder of an index."""
 
 
 class UnreadableImagesError(UserError):
-    """None of the images can be read.
+    """Raised when no image can be read.
 
     Args:
         broken: the images.
@@ -51,9 +51,9 @@ class IndexResult:
 
     Args:
         index: the index.
-        added: how many items are new.
-        replaced: how many items took the place of older ones.
-        removed: how many items were removed.
+        added: number of new items.
+        replaced: number of replaced items.
+        removed: number of removed items.
         broken: the images that could not be read.
         example: one of the images that were read, for a first search.
 
@@ -85,9 +85,9 @@ def index_folder(
     options: EmbeddingOptions | None = None,
     on_start: Callable[[EmbeddingStart], object] | None = None,
 ) -> IndexResult:
-    """Make an index of the images of a folder or a table.
+    """Build an index of the images of a folder or a table.
 
-    Chunks of 1,024 images lie in ``OUT.chunks`` until the index is complete: a call that was interrupted or killed goes on
+    Chunks of 1,024 images are stored in ``OUT.chunks`` until the index is complete: an interrupted or killed call continues
     from there.  Images that cannot be read are left out and listed in ``broken.csv`` in the index's folder.
 
     Args:
@@ -95,9 +95,9 @@ def index_folder(
         images: a folder, nested or flat, or a table (``.csv``, ``.tsv``, ``.parquet``), whose columns become metadata.
         out: the folder of the index.
         name: its name; by default that of the folder.
-        overwrite: replace an index that exists: the new one is its next version.
-        shard: its number, from 1, and how many there are: take only these images; `merge_indexes` joins them.
-        storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter); the loss is measured.
+        overwrite: replace an existing index: the new one is its next version.
+        shard: its number, from 1, and the number of shards: index only these images; `merge_indexes` merges the shards.
+        storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter); the loss in recall is measured.
         approximate: ``"auto"`` (by size: exact below 200,000 images), ``"exact"``, ``"hnsw"`` or ``"ivfpq"``; the recall is
             measured.
         thumbnails: the side of thumbnails in pixels; 0 for none.
@@ -105,7 +105,7 @@ def index_folder(
         on_start: called before the first image is embedded.
 
     Raises:
-        UserError: an argument does not fit, or the index cannot be written; an `UnreadableImagesError` lists broken images.
+        UserError: an argument is invalid, or the index cannot be written; an `UnreadableImagesError` lists broken images.
 
     Examples:
         >>> import tempfile
@@ -150,14 +150,14 @@ def update_index(
     options: EmbeddingOptions | None = None,
     on_start: Callable[[EmbeddingStart], object] | None = None,
 ) -> IndexResult:
-    """Bring an index up to date with a folder or a table: add new images, replace changed ones, remove missing ones.
+    """Update an index from a folder or a table: add new images, replace changed ones, remove missing ones.
 
     Args:
         out: the folder of the index.
         images: a folder, nested or flat, or a table.
-        prune: remove items whose files lie under ``images`` and do not exist any more.
-        model: the model, if it should be compared with that of the index.
-        shard: its number, from 1, and how many there are: take only these images.
+        prune: remove items whose files were under ``images`` and no longer exist.
+        model: the model, to check that it is the model of the index.
+        shard: its number, from 1, and the number of shards: index only these images.
         storage: change how vectors are stored.
         approximate: change how they are searched.
         thumbnails: the side of thumbnails in pixels; 0 for none.
@@ -165,7 +165,7 @@ def update_index(
         on_start: called before the first image is embedded.
 
     Raises:
-        UserError: an argument does not fit, or the index cannot be written.
+        UserError: an argument is invalid, or the index cannot be written.
 
     Examples:
         >>> update_index("nowhere.index", "photos")
@@ -174,7 +174,7 @@ def update_index(
     """
     out, options = Path(out), options or EmbeddingOptions()
     if prune and shard is not None:
-        raise UserError("--prune needs all images: leave --shard out, or the others would be taken for gone")
+        raise UserError("--prune needs all images: remove --shard, or all other images would be removed from the index")
     with making("the index"):
         index = Index.open(out)
     source = _check_model(index, out, model, options.transform)
@@ -213,22 +213,22 @@ def index_vectors(
     transform: str | None = None,
     root: str | Path | None = None,
 ) -> IndexResult:
-    """Make an index of vectors from elsewhere, or add them to one, with the model that made them or without it.
+    """Build an index of existing vectors, or add them to one, with or without the model that computed them.
 
     Args:
-        vectors: a NumPy file (``.npz``) with ``embeddings`` and perhaps ``paths``, ``labels`` and other columns.
+        vectors: a NumPy file (``.npz``) with ``embeddings`` and optionally ``paths``, ``labels`` and other columns.
         out: the folder of the index.
-        model: what made the vectors, so that the index can be searched with images.
-        update: add the vectors to an index that exists.
+        model: the model that computed the vectors, to search the index with images.
+        update: add the vectors to an existing index.
         name: the name of a new index; by default that of the folder.
-        overwrite: replace an index that exists: the new one is its next version.
+        overwrite: replace an existing index: the new one is its next version.
         storage: how vectors are stored; by default as they are in the index, and ``"float32"`` in a new one.
         approximate: how they are searched; by default as they are, and ``"auto"`` in a new index.
         transform: the name of the model's transform.
-        root: where paths begin; by default what the file says.
+        root: the folder that paths are relative to; by default as the file says.
 
     Raises:
-        UserError: an argument does not fit, or the index cannot be written.
+        UserError: an argument is invalid, or the index cannot be written.
 
     Examples:
         >>> import tempfile
@@ -242,14 +242,14 @@ def index_vectors(
         content = read_embeddings(vectors)
     source = None if model is None else resolve_model(model, transform)
     if source is not None and source.file is not None and content.model_sha256 not in (None, source.fingerprint):
-        raise UserError(f"{vectors} was made with another model than {source.place}")
+        raise UserError(f"{vectors} was computed with another model than {source.place}")
     if not update:
         check_free(out, overwrite=overwrite, hint="--update adds to it, --overwrite replaces it")
     with writing(out), lock_chunks(chunk_folder(out)), making("the index"):
         if update:
             index = Index.open(out)
             if index.card.model is not None and content.model_sha256 not in (None, index.card.model.sha256):
-                raise UserError(f"{vectors} was made with another model than {out}")
+                raise UserError(f"{vectors} was computed with another model than {out}")
         else:
             index = Index.create(
                 new_folder(out),
@@ -280,18 +280,18 @@ def merge_indexes(
     storage: Storage | None = None,
     approximate: Kind = "auto",
 ) -> IndexResult:
-    """Put several indexes of one model together.
+    """Merge several indexes of one model.
 
     Args:
         indexes: two or more.
         out: the folder of the new index.
         name: its name; by default that of the folder.
-        overwrite: replace an index that exists: the new one is its next version.
+        overwrite: replace an existing index: the new one is its next version.
         storage: how vectors are stored; by default as in the first index.
         approximate: how they are searched, see `index_folder`.
 
     Raises:
-        UserError: an argument does not fit, or the index cannot be written.
+        UserError: an argument is invalid, or the index cannot be written.
 
     Examples:
         >>> merge_indexes(["a.index"], "all.index")
@@ -330,7 +330,7 @@ def _take_shard(collection: Collection, shard: tuple[int, int] | None) -> Collec
         raise UserError(f"--shard must be I/N with I from 1 to N, such as 2/8, but it is {number}/{count}")
     rows = range(number - 1, len(collection), count)
     if not rows:
-        raise UserError(f"--shard {number}/{count} has none of the {len(collection):,} images: take fewer shards")
+        raise UserError(f"--shard {number}/{count} contains none of the {len(collection):,} images: use fewer shards")
     return collection.take(rows)
 
 
@@ -362,7 +362,7 @@ class _Embedding:
 
 
 def _create(out: Path, source: ModelSource, encoder: Encoder, root: Path, storage: Storage, name: str | None) -> Index:
-    """A new index in the folder of chunks, with a copy of the model."""
+    """Create a new index in the folder of chunks, with a copy of the model."""
     return Index.create(
         new_folder(out),
         dim=encoder.dim,
@@ -390,7 +390,7 @@ def _example(collection: Collection, embedded: EmbeddedImages) -> Path | None:
 
 
 def _check_model(index: Index, out: Path, model: str | Path | None, transform: str | None) -> ModelSource:
-    """The model of the index; the vectors of another one could not be compared with its own."""
+    """The model of the index; vectors of another model are not comparable."""
     entry, file = index.model, index.model_file
     if entry is None or file is None:
         raise UserError(f"{out} has no model: add vectors to it with --vectors")
@@ -398,16 +398,16 @@ def _check_model(index: Index, out: Path, model: str | Path | None, transform: s
         source = resolve_model(model, transform)
         same = source.fingerprint == entry.sha256 if source.file is not None else source.place == entry.name
         if not same:
-            raise UserError(f"{out} was made with the model {entry.name}, not with {source.place}: make a new index")
+            raise UserError(f"{out} was built with the model {entry.name}, not with {source.place}: build a new index")
     if transform not in (None, entry.transform):
         raise UserError(
-            f"{out} uses the transform {entry.transform or 'of the card'}, not {transform}: make a new index"
+            f"{out} uses the transform {entry.transform or 'of the card'}, not {transform}: build a new index"
         )
     return ModelSource(file, entry.transform)
 
 
 def _find_gone(index: Index, collection: Collection, paths: Sequence[str]) -> NDArray[np.int64]:
-    """Items whose files lie under the folder of the collection and do not exist any more."""
+    """Items whose files were in the folder of the collection and no longer exist."""
     root, here = index.root, collection.images.root.resolve()
     listed = set(paths)
     gone = []

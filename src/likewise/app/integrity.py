@@ -1,4 +1,4 @@
-"""Whether what is stored is what was written: runs, models and indexes against their checksums."""
+"""Check runs, models and indexes against their checksums."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Check:
 
     Args:
         file: the file.
-        problem: what is wrong with it; ``None`` for nothing.
+        problem: the problem; ``None`` if it is intact.
 
     Examples:
         >>> Check(Path("best.safetensors")).problem is None
@@ -27,7 +27,7 @@ class Check:
 
 
 def check_artifact(place: str | Path) -> list[Check]:
-    """Compare a run, an index or a model with the checksums that were stored with it; nothing of it is executed.
+    """Compare a run, an index or a model with the checksums that were stored with it; nothing is executed.
 
     Args:
         place: the folder of a run or of an index, or a ``.safetensors`` file.
@@ -84,7 +84,7 @@ def _verify_index(folder: Path) -> Iterator[Check]:
         damaged = check_version(version)
         for name in version.card.files:
             file = version.folder / name
-            yield Check(file, "its size or checksum is not that of the card" if file in damaged else None)
+            yield Check(file, "its size or checksum differs from the card" if file in damaged else None)
 
 
 def _check(file: Path, read: Callable[[], object]) -> Check:

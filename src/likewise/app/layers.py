@@ -33,7 +33,7 @@ class Flag(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The setting: its first word has dashes on a command line, and underscores in a file."""
+        """The name of the setting: dashes in its first word on the command line, underscores in a file."""
         first, *rest = self.key.split(".")
         if "_" in first:
             raise UserError(f"there is no option --{self.key}; did you mean --{'.'.join([_dashed(first), *rest])}?")
@@ -66,7 +66,7 @@ def flags_of(words: Sequence[str]) -> list[Flag]:
 
 
 def allowed_by(words: Sequence[str]) -> tuple[str, ...]:
-    """What a command line allows to import: packages after ``--allow``, and the import paths that are typed as classes.
+    """What a command line allows to import: packages after ``--allow``, and classes given by import path.
 
     Examples:
         >>> allowed_by(["--loss", "my_package.MyLoss", "--allow", "their_package", "--data.root", "a.b"])
@@ -94,11 +94,11 @@ def _package_name(value: str | None) -> str:
 
 
 def read_request(words: Sequence[str], allow: Collection[str] = ()) -> Tree:
-    """What a command line and the files that it names say; texts of flags are not yet converted.
+    """The settings of a command line and its files; texts of flags are not yet converted.
 
     Args:
         words: flags and their values.
-        allow: what else may be imported, besides what the flags allow: see `allowed_by`.
+        allow: further allowed imports, in addition to those of the flags: see `allowed_by`.
 
     Examples:
         >>> read_request(["--loss", "ProxyAnchorLoss", "--loss.alpha", "16"])
@@ -120,12 +120,12 @@ def read_request(words: Sequence[str], allow: Collection[str] = ()) -> Tree:
 def stack(
     files: Iterable[str | Path], settings: Iterable[tuple[tuple[str, ...], Any]], allow: Collection[str] = ()
 ) -> Tree:
-    """Files, later ones over earlier ones, and settings over them.
+    """Merge files and settings: later files override earlier ones, settings override files.
 
     Args:
         files: configuration files.
         settings: values by path.
-        allow: packages, modules and classes that may be imported besides the listed ones.
+        allow: packages, modules and classes that may be imported in addition to the listed ones.
 
     Examples:
         >>> stack([], [(("model", "dim"), 8), (("loss",), "CircleLoss")])
@@ -138,7 +138,7 @@ def stack(
 
 
 def overlay(layers: Iterable[Tree]) -> Tree:
-    """Trees with import paths, later ones over earlier ones; another loss takes the learning rates of the old one along.
+    """Merge trees with import paths, later ones over earlier ones; a new loss drops the learning rates of the old one's parameters.
 
     Examples:
         >>> below = {"loss": {"class_path": "a.A"}, "optimizer": {"lr": 0.1, "lrs": {"proxies": 1.0}}}
@@ -154,7 +154,7 @@ def overlay(layers: Iterable[Tree]) -> Tree:
 
 
 def read_file(name: str | Path, allow: Collection[str] = ()) -> Tree:
-    """A configuration file, or a packaged recipe by its name, in the present schema, with every class by its import path.
+    """A configuration file, or a packaged recipe by its name, in the current schema, with an import path for every class.
 
     Examples:
         >>> read_file("nowhere.yaml")
@@ -172,17 +172,19 @@ def read_file(name: str | Path, allow: Collection[str] = ()) -> Tree:
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise UserError(f"{name} must have keys such as data, model and loss, but it is a {type(content).__name__}")
+        raise UserError(
+            f"{name} must be a mapping with keys such as data, model and loss, but it is a {type(content).__name__}"
+        )
     try:
         present = upgrade(content)
     except ValueError as error:
         raise UserError(f"{name}: {error}") from error
-    del present["schema"]  # no option: what is read is of the present one
+    del present["schema"]  # not an option: the content is in the current schema now
     return with_paths(present, allow=allow)
 
 
 def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = (), allow: Collection[str] = ()) -> Tree:
-    """A tree in which every class stands with its import path; classes that are not allowed are errors.
+    """Replace class names by import paths; a class that is not allowed is an error.
 
     Examples:
         >>> with_paths({"loss": "CircleLoss"})
@@ -201,7 +203,7 @@ def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = (), allow: Col
             if strange:
                 key = ".".join(path)
                 raise UserError(
-                    f"{key} must have class_path and init_args, but it has {strange[0]}{_meant(strange[0])}"
+                    f"{key} must have only the keys class_path and init_args, but it has {strange[0]}{_meant(strange[0])}"
                 )
             if kind is not None and isinstance(value.get("class_path"), str):
                 value["class_path"] = resolve(kind, value["class_path"], allow)
@@ -214,7 +216,7 @@ def _meant(word: str) -> str:
 
 
 def _place(tree: Tree, path: tuple[str, ...], value: Any, allow: Collection[str]) -> None:
-    """Put a setting into a tree; a class keeps the arguments that stand there, unless they are of another class."""
+    """Set a value in a tree; arguments are kept unless the class changes."""
     node = tree
     for place, word in enumerate(path[:-1]):
         node = _inside(node, word)
@@ -237,7 +239,7 @@ def _inside(node: Tree, word: str) -> Tree:
 
 
 def _read_mapping(value: Any) -> Any:
-    """The mapping that a text in braces is; any other value as it is."""
+    """Parse a text in braces as a mapping; return other values unchanged."""
     import yaml
 
     if not isinstance(value, str) or not value.startswith("{"):
@@ -249,7 +251,7 @@ def _read_mapping(value: Any) -> Any:
 
 
 GROUPS = ("trunk", "head", "model", "loss")
-"""Learning rates that are not those of one loss's own parameters."""
+"""Learning rates that do not belong to the parameters of a loss."""
 
 
 def _is_other_loss(below: Tree, above: Tree) -> bool:
@@ -258,7 +260,7 @@ def _is_other_loss(below: Tree, above: Tree) -> bool:
 
 
 def _without_its_rates(tree: Tree) -> Tree:
-    """The tree without learning rates for what the loss before had to learn: its proxies, its beta."""
+    """Remove learning rates of the previous loss's parameters (proxies, beta)."""
     result = copy.deepcopy(tree)
     optimizer = result.get("optimizer")
     if isinstance(optimizer, dict) and isinstance(optimizer.get("lrs"), dict):

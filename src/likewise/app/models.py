@@ -1,4 +1,4 @@
-"""The model that a use case takes: a file, a run's folder, or the name of a published network."""
+"""Find a model: a file, a run's folder, or the name of a published network."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from likewise.trunks import TRUNKS, Card, read_card
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model that was found and is not loaded yet.
+    """A model that is not loaded yet.
 
     Args:
         place: its file, or the name of a published network.
         transform: the name of its transform: the requested one, or that of its run; ``None``: as the card says.
-        facts: data, loss and weights of its run, in words.
+        facts: data, loss and weights of its run, as text.
 
     Examples:
         >>> resolve_model("efficientnet_lite0").place
@@ -103,7 +103,7 @@ def resolve_model(model: str | Path, transform: str | None = None) -> ModelSourc
 
 
 def _read_source(file: Path, transform: str | None) -> ModelSource:
-    """A model's file, with what its run says of it."""
+    """A model's file, with facts from its run."""
     if not (file.parent / "run.yaml").exists():
         return ModelSource(file, transform)
     content = open_run(file.parent).description.get("config")

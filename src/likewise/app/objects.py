@@ -1,4 +1,4 @@
-"""Where strings become objects: the one table of what can be called by name, and how it is made."""
+"""Strings to objects: the table of classes that a configuration can name, and how they are built."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from likewise.app.trust import check_names
 
 @dataclass(frozen=True)
 class Kind:
-    """Things that can be asked for by name.
+    """A kind of class that a configuration can name.
 
     Args:
-        what: a word for one of them.
+        what: the word for one.
         room: the package that exports them.
-        base: what all of them are, one of the user's own too: a class by its import path.
-        left_out: exports that are no such thing, or cannot be written in a configuration.
-        filled: arguments of their constructors that always follow from the rest of the configuration.
-        needed: arguments that do so where a constructor cannot do without them.
+        base: the required base class, also of a user's class, by its import path.
+        left_out: exports that are not of this kind, or cannot be written in a configuration.
+        filled: arguments of their constructors that are always derived from other settings.
+        needed: arguments that are derived if the constructor requires them.
 
     Examples:
         >>> names = KINDS["loss"].names()
@@ -56,7 +56,7 @@ KINDS: Mapping[str, Kind] = {
         "data set",
         "likewise.data",
         "likewise.data.ImageDataset",
-        # a cache is made of a data set, and plain files need tensors: the others read them from a disk
+        # a cache wraps a data set, and plain files need tensors; the others read from disk
         left_out=frozenset({"ImageCache", "ImageFiles"}),
         filled=frozenset({"split", "transform"}),
     ),
@@ -103,7 +103,7 @@ PARTS = (
     Kind("reduction", "likewise.formula", "likewise.formula.ClassWeighted"),
     Kind("reduction", "likewise.formula", "likewise.formula.Thresholded"),
 )
-"""What else an argument of a loss may be."""
+"""Other allowed types of a loss's arguments."""
 
 
 def kind_of(path: tuple[str, ...]) -> Kind | None:
@@ -121,7 +121,7 @@ def kind_of(path: tuple[str, ...]) -> Kind | None:
 
 
 def import_class(path: str) -> Any:
-    """What an import path leads to; a module that is not installed is looked up in the current folder.
+    """Import the object of an import path; a module that is not installed is looked up in the current folder.
 
     This runs the module.  Paths of a configuration are checked first, by `likewise.app.trust.check_names`.
 
@@ -138,19 +138,19 @@ def import_class(path: str) -> Any:
 
 
 def _find_here(package: str) -> None:
-    """Append the current folder to the places of modules where nothing else has the package."""
+    """Append the current folder to ``sys.path`` if the package is not found elsewhere."""
     here = os.getcwd()
     if package not in sys.modules and here not in sys.path and importlib.util.find_spec(package) is None:
-        sys.path.append(here)  # last: its files replace no installed module
+        sys.path.append(here)  # last, so that its files do not shadow installed modules
 
 
 def resolve(kind: Kind, name: str, allow: Collection[str] = ()) -> str:
-    """The import path that a name stands for: a listed class, or the allowed import path of another one.
+    """The import path of a name: a listed class, or the allowed import path of another one.
 
     Args:
-        kind: what it must be.
+        kind: the required kind.
         name: a listed name, or an import path.
-        allow: packages, modules and classes that may be imported besides the listed ones.
+        allow: packages, modules and classes that may be imported in addition to the listed ones.
 
     Examples:
         >>> resolve(KINDS["loss"], "CircleLoss")
@@ -164,11 +164,11 @@ def resolve(kind: Kind, name: str, allow: Collection[str] = ()) -> str:
         if name in names:
             return f"{kind.room}.{name}"
         if name in kind.left_out:
-            raise UserError(f"{kind.room}.{name} cannot be asked for by name: it is for use in Python")
-        hint = nearest(name, names) or f" (one of your own is given by its import path, my_package.{name})"
+            raise UserError(f"{kind.room}.{name} cannot be used in a configuration, only in Python")
+        hint = nearest(name, names) or f" (give your own class by its import path, my_package.{name})"
         raise UserError(f"there is no {kind.what} {name}{hint}")
     if name.startswith(f"{kind.room}.") and name.rpartition(".")[2] in kind.left_out:
-        raise UserError(f"{name} cannot be asked for by name: it is for use in Python")
+        raise UserError(f"{name} cannot be used in a configuration, only in Python")
     check_names({kind.what: {"class_path": name}}, allow)
     with making(f"the {kind.what} {name}"):
         thing = import_class(name)
@@ -179,15 +179,15 @@ def resolve(kind: Kind, name: str, allow: Collection[str] = ()) -> str:
 
 def _described(thing: object) -> str:
     if inspect.isabstract(thing):
-        return "an abstract one"
+        return "an abstract class"
     return f"the class {thing.__qualname__}" if inspect.isclass(thing) else f"a {type(thing).__name__}"
 
 
 def make(kind: Kind, spec: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-    """Make an object of its class path and arguments, and those inside it.
+    """Build an object from its class path and arguments, including nested objects.
 
     Args:
-        kind: what it is; says which arguments are filled in.
+        kind: its kind, which defines the arguments that are filled in.
         spec: ``class_path`` and ``init_args``, as a configuration has them.
         values: what is filled in.
 
@@ -210,12 +210,12 @@ def make(kind: Kind, spec: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     filled = [*needed(kind, made), *(name for name in kind.filled if name in taken)]
     missing = [name for name in filled if name not in values and taken[name].default is inspect.Parameter.empty]
     if missing:
-        raise ValueError(f"{made.__name__} needs {missing[0]}, which these data do not have")
+        raise ValueError(f"{made.__name__} needs {missing[0]}, which this data set does not provide")
     return made(**{name: values[name] for name in filled if name in values}, **arguments)
 
 
 def needed(kind: Kind, thing: Any) -> list[str]:
-    """The arguments that are filled in because a class cannot do without them.
+    """The arguments that are filled in because a class requires them.
 
     Examples:
         >>> from likewise.losses import MarginLoss, ProxyNCALoss

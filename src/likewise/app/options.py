@@ -1,4 +1,4 @@
-"""The options of a configuration: which names there are, and which values each of them takes.
+"""The options of a configuration: valid names and values.
 
 A configuration is checked here before jsonargparse completes it, against the settings and the constructors of the chosen
 classes, so that every error is one sentence that names the option.
@@ -28,9 +28,9 @@ class Option:
     """An argument of a class.
 
     Args:
-        hint: its type hint; ``Any`` where it has none that can be read.
-        required: whether the class cannot do without it.
-        may_import: whether a parser could take a text for an import path: the hint has a class, or cannot be read.
+        hint: its type hint; ``Any`` if it has none or it cannot be resolved.
+        required: whether it has no default.
+        may_import: whether a parser could read a text as an import path: the hint contains a class or cannot be resolved.
 
     Examples:
         >>> from likewise.losses import CircleLoss
@@ -70,14 +70,14 @@ def _hints(thing: Any) -> dict[str, Any]:
     if not is_dataclass(thing):
         return _read_hints(thing.__init__)
     hints: dict[str, Any] = {}
-    for base in reversed(bases):  # each in the names of its own module, unlike those of the made __init__
+    for base in reversed(bases):  # each in the namespace of its module, unlike those of a generated __init__
         if is_dataclass(base):
             hints |= _read_hints(base)
     return hints
 
 
 def _read_hints(thing: Any) -> dict[str, Any]:
-    """The annotations of a class or function that can be read, each by itself."""
+    """The annotations of a class or function that can be resolved, one at a time."""
     module = sys.modules.get(thing.__module__)
     names = dict(vars(module)) if module is not None else {}
     hints = {}
@@ -91,7 +91,7 @@ def _read_hints(thing: Any) -> dict[str, Any]:
 
 
 def flag(path: Path) -> str:
-    """An option as it is written on a command line: dashes in the first word, underscores in the others.
+    """The spelling of an option on the command line: dashes in the first word, underscores in the others.
 
     Examples:
         >>> flag(("cache_on",)), flag(("train", "log_every"))
@@ -130,7 +130,7 @@ def _check(value: Any, hint: Any, path: Path) -> Any:
         if is_dataclass(member):
             return _check_group(value, options_of(member), path, NoneType in members_of(hint), member)
     if isinstance(value, Mapping) and not any(map(_takes_mapping, members_of(hint))):
-        raise UserError(f"there is no option {_first_leaf(path, value)}; {flag(path)} has a single value")
+        raise UserError(f"there is no option {_first_leaf(path, value)}; {flag(path)} takes a single value")
     try:
         converted = convert(value, hint)
         _check_object(converted, hint, path)
@@ -145,8 +145,10 @@ def _check_object(value: Any, hint: Any, path: Path) -> None:
         bases = tuple(filter(is_class_hint, members_of(hint))) or (import_class(KINDS["loss"].base),)
         name = value["class_path"]
         if not isinstance(name, str) or not set(value) <= {"class_path", "init_args"}:
-            raise UserError(f"{flag(path)} must have class_path and init_args, but it has {', '.join(map(str, value))}")
-        thing = import_class(name) if "." in name else None  # a parser finds other names among known subclasses
+            raise UserError(
+                f"{flag(path)} must have only the keys class_path and init_args, but it has {', '.join(map(str, value))}"
+            )
+        thing = import_class(name) if "." in name else None  # the parser resolves other names among known subclasses
         if thing is not None and not (inspect.isclass(thing) and issubclass(thing, bases)):
             names = " or a ".join(base.__name__ for base in bases)
             raise UserError(f"{flag(path)} must be a {names}, but it is {name}")
@@ -162,9 +164,11 @@ def _refuse_path(value: Any, path: Path) -> None:
         read = read_text(value)
         file = os.path.expanduser(value)
         if os.path.exists(file) and not os.path.isdir(file):
-            raise UserError(f"{flag(path)} must not be the name of a file, but there is a file {value}")
+            raise UserError(f"{flag(path)} must not be a file name, but there is a file {value}")
         if read == value and any(sign in value for sign in "./\\") and not _is_number(value):
-            raise UserError(f"{flag(path)} must be given by class_path and init_args, but it is the text {value!r}")
+            raise UserError(
+                f"{flag(path)} must be a mapping with class_path and init_args, but it is the text {value!r}"
+            )
         if read != value:
             _refuse_path(read, path)
     elif isinstance(value, Mapping):
@@ -183,7 +187,7 @@ def _is_number(text: str) -> bool:
 
 
 def _importing(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Those arguments of an object that may be objects; every value of a mapping that names no class."""
+    """Those arguments of an object that may be objects; every value of a mapping without a class."""
     name, arguments = value.get("class_path"), value.get("init_args") or {}
     if not isinstance(name, str):
         return value
@@ -206,16 +210,18 @@ def _check_group(
     if value in (None, "null", "None") and optional:
         return None
     if not isinstance(value, Mapping):
-        must = f"{'null, or ' if optional else ''}given by its options: {', '.join(flag((*path, each)) for each in options)}"
+        must = (
+            f"{'null, or ' if optional else ''}set by its options: {', '.join(flag((*path, each)) for each in options)}"
+        )
         raise UserError(f"{flag(path)} must be {must}")
     _check_names(value, options, path, flag(path))
     return _check_arguments(value, options, path, owner)
 
 
 def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -> Tree | None:
-    """A class that is given by its name, with its options."""
+    """A class and its options."""
     if value is None and (len(path) == 1 or NoneType in members or Any in members):
-        return None  # whether data and a loss are there is asked of the whole configuration
+        return None  # data and loss are checked for the whole configuration
     spec = value if isinstance(value, Mapping) else {}
     arguments = spec.get("init_args") or {}
     if not isinstance(spec.get("class_path"), str) or not isinstance(arguments, Mapping):
@@ -235,12 +241,12 @@ def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -
 
 
 def _check_init(arguments: Mapping[str, Any], thing: Any, kind: Kind, path: Path) -> Tree:
-    """The arguments of a class, without those that follow from the rest of the configuration."""
+    """The arguments of a class, without those derived from other settings."""
     filled = {*kind.filled, *needed(kind, thing)}
     taken = options_of(thing)
     for name in arguments:
         if name in filled and name in taken:
-            raise UserError(f"there is no option {flag((*path, name))}: it follows from the rest of the configuration")
+            raise UserError(f"there is no option {flag((*path, name))}: its value is derived from other settings")
     options = {name: option for name, option in taken.items() if name not in filled}
     if any(each.kind is each.VAR_KEYWORD for each in inspect.signature(thing).parameters.values()):
         options |= {name: Option(Any, False) for name in arguments if name not in options}
@@ -270,7 +276,7 @@ def _check_arguments(value: Mapping[str, Any], options: Mapping[str, Option], pa
 
 
 def _meaning(thing: Any, name: str) -> str:
-    """What a docstring says of an argument, up to the first semicolon."""
+    """The description of an argument in a docstring, up to the first semicolon."""
     from docstring_parser import parse
 
     for base in thing.__mro__:
@@ -281,9 +287,9 @@ def _meaning(thing: Any, name: str) -> str:
 
 
 def _unknown_setting(key: str, value: Any, settings: Mapping[str, Any]) -> UserError:
-    """The error about a name that is no setting and no group of settings."""
+    """The error about an unknown setting."""
     if key.replace("-", "_") in settings:
-        return UserError(f"{key} must be written {key.replace('-', '_')} outside of a command line")
+        return UserError(f"{key} must be written {key.replace('-', '_')} in files and in Python")
     name = _first_leaf((key,), value)
     known = [flag(path) for path in _paths(settings)]
     close = nearest(name, known)
@@ -291,7 +297,7 @@ def _unknown_setting(key: str, value: Any, settings: Mapping[str, Any]) -> UserE
 
 
 def _paths(settings: Mapping[str, Any], within: Path = ()) -> Iterator[Path]:
-    """Every option that does not depend on a class that is chosen."""
+    """All options that do not depend on the chosen classes."""
     for name, hint in settings.items():
         path = (*within, name)
         yield path

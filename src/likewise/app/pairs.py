@@ -29,7 +29,7 @@ from likewise.train import Data, Sealed, TwoSided, directions, embed
 from likewise.trunks import Embedder, TextTrunk, TwoTowers, build_text
 
 AT_ONCE = 256
-"""Texts whose features are computed together."""
+"""Batch size for text features."""
 
 
 def make_pair_pieces(config: Config, machine: Machine, parts: Parts) -> Pieces:
@@ -43,7 +43,7 @@ def make_pair_pieces(config: Config, machine: Machine, parts: Parts) -> Pieces:
     settings = make_settings(config)
     for name, value in (("--memory", config["memory"]), ("--lens.every", (config.get("lens") or {}).get("every"))):
         if value:
-            raise UserError(f"{name} must not be given with pairs of two sides: it looks at batches of one side")
+            raise UserError(f"{name} cannot be used with pairs: it needs batches of images")
     seen = _as_pairs(parts.seen)
     torch.manual_seed(config["seed"])  # the first weights of the model
     model = make_towers(config["model"], seen.kinds)
@@ -55,7 +55,9 @@ def make_pair_pieces(config: Config, machine: Machine, parts: Parts) -> Pieces:
     with making(f"the sampler, for {len(train.rows):,} pairs of {len(train.class_names):,} training classes"):
         sampler = make(KINDS["sampler"], config["sampler"], values)
     if isinstance(sampler, MiningSampler) and sampler.mines:
-        raise UserError(f"--sampler must be one that does not mine for pairs, but it is {type(sampler).__name__}")
+        raise UserError(
+            f"--sampler must be a sampler without mining for a table of pairs, but it is {type(sampler).__name__}"
+        )
     held_out = None if val is None else store.in_order(val)
     data = Data(store.batches(train, sampler), held_out, store.sealed(parts), train.class_names)
     return Pieces(model, loss, data, train.name, *settings)
@@ -175,7 +177,7 @@ def _features(tower: Embedder, tokens: Tensor) -> Tensor:
     tower.eval()
     with torch.inference_mode():
         found = [tower.features(some.to(device)).float().cpu() for some in torch.split(tokens, AT_ONCE)]
-    return torch.cat(found).clone()  # a plain tensor: what inference mode made cannot be used in training
+    return torch.cat(found).clone()  # a plain tensor: inference tensors cannot be used in training
 
 
 def _as_pairs(data: object) -> PairTable:

@@ -1,4 +1,4 @@
-"""Which images are for training, for validation and for the sealed test, from what a configuration says of the data."""
+"""Which images are for training, for validation and for the sealed test, as a configuration defines it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from likewise.formula import whole_number
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a data set; the test part is only made when it is asked for.
+    """The parts of a data set; the test part is created only on request.
 
     Args:
-        seen: the images of which training and validation are made.
-        classes: which classes of these are for training and for validation; ``None``: all are for training.
-        val: the data set's own validation part, where that is used.
-        test: makes the test part; ``None`` where there is none.
-        sealed: what the test part is, in words.
+        seen: the images for training and validation.
+        classes: the classes for training and for validation; ``None``: all are for training.
+        val: the data set's validation part, if used.
+        test: function that creates the test part; ``None`` if there is none.
+        sealed: a description of the test part.
 
     Examples:
         >>> read_parts({"class_path": "likewise.data.Glyphs"}, {"validation": 0.0}).classes is None
@@ -47,15 +47,15 @@ class Parts:
 
 
 def read_parts(data: Config, split: Config) -> Parts:
-    """Read the training part, and find out what the others are.
+    """Read the training part and define the others.
 
-    A data set whose class takes ``split`` has parts of its own: ``"train"`` is read, ``"val"`` if it has one and is to
-    be used, and ``"test"`` is sealed.  A part that it has not it refuses, with a ``ValueError`` about ``split``.  Of any
-    other data set classes are drawn at random for the test and for validation.
+    A data set whose class takes ``split`` defines its parts: ``"train"`` is read, ``"val"`` if it exists and is used, and
+    ``"test"`` is sealed.  It raises a ``ValueError`` about ``split`` for a part that it does not have.  For any other data
+    set, test and validation classes are drawn at random.
 
     Args:
         data: the class of the data set and its arguments.
-        split: shares and seed of what is held out.
+        split: shares and seed of the held-out classes.
 
     Examples:
         >>> parts = read_parts({"class_path": "likewise.data.Glyphs", "init_args": {"images_per_class": 1}}, {})
@@ -97,7 +97,7 @@ def _draw_parts(data: Config, split: Config) -> Parts:
     whole = _read(data, None)
     count, sealed, seed = len(whole.class_names), split.get("test"), split.get("seed", 0)
     if count < 2:
-        raise UserError(f"{whole.name} must have images of two classes at least, but it has {count}")
+        raise UserError(f"{whole.name} must have images of at least two classes, but it has {count}")
     if not sealed:
         return Parts(whole, _hold_out(count, split), None, None, "none")
     with making("--split.test"):
@@ -109,13 +109,13 @@ def _draw_parts(data: Config, split: Config) -> Parts:
 
 
 def _called(dataset: ImageDataset, split: str) -> ImageDataset:
-    """A data set that knows which part it is."""
+    """Name a data set after its part."""
     dataset.split = split
     return dataset
 
 
 def _check(split: Config) -> None:
-    """Refuse what would be without effect."""
+    """Refuse options that would have no effect."""
     folds, fold = split.get("folds"), split.get("fold") or 0
     if folds is None:
         for name in ("fold", "contiguous"):
@@ -126,11 +126,11 @@ def _check(split: Config) -> None:
     if whole_number("fold", fold, 0) >= folds:
         raise ValueError(f"fold must be below folds, {folds}, but it is {fold}")
     if split.get("validation") is not None:
-        raise ValueError(f"validation must not be given together with folds, but it is {split['validation']}")
+        raise ValueError(f"validation cannot be combined with folds, but it is {split['validation']}")
 
 
 def _hold_out(count: int, split: Config) -> ClassSplit | None:
-    """Training classes for validation: one of several folds, or a share; by default a tenth, and two at least."""
+    """Training classes for validation: one of several folds, or a share; by default a tenth, at least two."""
     share, seed, folds, fold = (split.get(name) for name in ("validation", "seed", "folds", "fold"))
     if folds:
         with making("--split.folds"):
@@ -157,13 +157,13 @@ def _is_table(data: Config) -> bool:
 
 
 def _column(data: Config) -> set[str]:
-    """What the column ``split`` of a table contains; nothing where there is no such column, or no such file."""
+    """What the column ``split`` of a table contains; an empty set if there is no such column or file."""
     said = data.get("init_args") or {}
     path = Path(said.get("path", ""))
     name = (said.get("columns") or {}).get("split", "split")
     if not path.is_file():
-        return set()  # the table says so itself, in its own words
+        return set()  # reading the table raises a clearer error
     try:
         return set(map(str, read_cells(path, [name])[0].get(name, ())))
     except ValueError:
-        return set()  # the table says what is wrong with it
+        return set()  # reading the table raises a clearer error

@@ -1,4 +1,4 @@
-"""Rows of the table of results for runs that belong to no study."""
+"""Rows of the table of results for runs that do not belong to a study."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_METRICS = {"kind", "step", "epoch", "queries", "queries_without_positive", "
 def read_row(run: Run, method: str | None = None) -> dict[str, Any]:
     """The row of a run in the tidy table of results.
 
-    Test metrics are those of the model that was chosen on validation, or of the last one where none was; of several
+    Test metrics are those of the model that was chosen on validation, or of the last one without validation; of several
     evaluations the latest.
 
     Args:

@@ -10,27 +10,27 @@ from likewise.train import Run
 
 
 def check_out(folder: str | Path | None) -> None:
-    """Refuse a folder for results that cannot be made: one above it is a file, or may not be written.
+    """Refuse an output folder that cannot be created: a parent is a file or not writable.
 
     Args:
-        folder: where the results go; by default below ``runs``.
+        folder: the output folder; by default below ``runs``.
 
     Examples:
         >>> check_out("/dev/null/run")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --out must be a folder that can be made, but /dev/null is a file
+        likewise.app.errors.UserError: --out must be a folder that can be created, but /dev/null is a file
     """
     target = Path(folder or "runs")
     for place in (target, *target.parents):
         if place.exists() and not place.is_dir():
-            raise UserError(f"--out must be a folder that can be made, but {place} is a file")
+            raise UserError(f"--out must be a folder that can be created, but {place} is a file")
     nearest = next(place for place in (target.absolute(), *target.absolute().parents) if place.exists())
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise UserError(f"--out must be a folder that can be made, but {nearest} may not be written by this user")
+        raise UserError(f"--out must be a folder that can be created, but this user cannot write to {nearest}")
 
 
 def open_run(folder: Path) -> Run:
-    """A run, or an error that says that there is none, or none that can be read.
+    """Open a run, or raise an error if there is none or it cannot be read.
 
     Examples:
         >>> open_run(Path("nowhere"))

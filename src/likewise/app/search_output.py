@@ -20,10 +20,10 @@ from likewise.search import Index, Item, Shot, draw_contact_sheet, pixels, place
 SHEET_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
 SHEET_ROWS = 12
-"""Rows of a contact sheet."""
+"""Maximum number of rows of a contact sheet."""
 
 MEMBERS = 6
-"""Members of a group on a contact sheet."""
+"""Maximum number of members of a group on a contact sheet."""
 
 Row = dict[str, Any]
 
@@ -96,9 +96,9 @@ def answer_shots(index: Index, answers: Sequence[Answer], *, show_files: bool = 
 
     Args:
         index: the index that was searched.
-        answers: what was found.
-        show_files: for items without a thumbnail, read image files also where the index names a folder that is not next
-            to it.
+        answers: the answers.
+        show_files: for items without a thumbnail, also read image files from a folder that is not next
+            to the index.
 
     Examples:
         >>> answer_shots(None, [Answer("a.jpg", ())])[0][0].title

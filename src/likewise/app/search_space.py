@@ -34,7 +34,7 @@ from likewise.protocols import (
 from likewise.train import OptimizerConfig, parameter_groups
 
 THESIS = "thesis-grid"
-"""The search of the thesis' table 15: its values, one setting after the other."""
+"""The search of the thesis' table 15: its values, one parameter after the other."""
 
 METHODS: Mapping[str, Method] = {
     "bayesian": Bayesian(),
@@ -52,7 +52,7 @@ def make_search(study: StudyFile, execution: Execution | None = None) -> Search:
 
     Args:
         study: with a search.
-        execution: how many trials run at once, which is by default the number of settings that are chosen together.
+        execution: the number of concurrent trials, by default also the number of settings proposed together.
 
     Examples:
         >>> methods = {"circle": {"loss": "CircleLoss"}}
@@ -86,7 +86,7 @@ def make_search(study: StudyFile, execution: Execution | None = None) -> Search:
 
 
 def default_rounds(space: Space, how: str) -> int:
-    """The number of settings that a search tries where none is given: 50, or the whole grid of the thesis.
+    """The number of settings that a search tries by default: 50, or the whole grid of the thesis.
 
     Examples:
         >>> default_rounds({"loss.margin": Range(0.0, 1.0, step=0.1)}, THESIS), default_rounds({}, "bayesian")
@@ -152,7 +152,7 @@ def put_on_grid(config: Tree, space: Space) -> dict[str, Any]:
 
 
 def check_search(search: Search, trials: Study, folder: object) -> None:
-    """Refuse a table with the trials of another search: a folder of an earlier version does not name its space.
+    """Refuse a table with the trials of another search: folders of earlier versions do not store the space.
 
     Examples:
         >>> import tempfile
@@ -165,7 +165,7 @@ def check_search(search: Search, trials: Study, folder: object) -> None:
         if trial.stage == "search" and trial.method == search.method and paths != search.space.keys():
             there, here = (", ".join(sorted(each)) for each in (paths, search.space.keys()))
             raise UserError(
-                f"{folder} must hold the same search, but its trials are of {there}, and --search is {here}; "
+                f"{folder} must hold the same search, but its trials search {there} and --search is {here}; "
                 "choose another --out"
             )
 
@@ -190,7 +190,7 @@ def resolve_space(
         config: a complete configuration.
         ranges: by path, ``"LOW:HIGH"``, ``"LOW:HIGH:log"``, ``"LOW:HIGH:STEP"``, or ``None`` for the range that the loss or
             its miner declares; by default all that they declare, and learning rates.
-        how: the way of searching; ``"thesis-grid"`` has the settings and values of the thesis' table 15.
+        how: the search method; ``"thesis-grid"`` has the settings and values of the thesis' table 15.
 
     Examples:
         >>> from likewise import app
@@ -206,7 +206,7 @@ def resolve_space(
     try:
         declared = space_of(loss, miner) if hyperparameters(loss) else {}
     except TypeError:
-        declared = {}  # a user's loss that declares no hyper-parameters
+        declared = {}  # a user's loss without declared hyper-parameters
     rates = {"optimizer.lr": LEARNING_RATE}
     if _has_parameters(loss):
         rates[LOSS_RATE_PATH] = LOSS_LEARNING_RATE
@@ -218,9 +218,7 @@ def resolve_space(
             space[path] = _parse_range(path, text, whole=isinstance(_value(config, path), int))
             with making("--search"):
                 space[path] = space_of(loss, miner, {path: space[path]})[path] if path in declared else space[path]
-                check(
-                    at_point(config, {path: space[path].start}), foreign_names(config)
-                )  # there must be such a setting
+                check(at_point(config, {path: space[path].start}), foreign_names(config))  # the setting must exist
         elif path in declared or path in rates:
             space[path] = {**rates, **declared}[path]
         else:
@@ -236,9 +234,7 @@ def _thesis_space(config: Tree, loss: str, ranges: Mapping[str, str | None] | No
     for path, text in (ranges or {}).items():
         if path not in space or text is not None:
             listed = ", ".join(space)
-            raise UserError(
-                f"--search must name some of {listed} for --how {THESIS}, without ranges, but it has {path}"
-            )
+            raise UserError(f"--search must be some of {listed} without ranges for --how {THESIS}, but it has {path}")
     chosen = {path: setting for path, setting in space.items() if not ranges or path in ranges}
     if "loss.miner.epsilon" in chosen and _value(config, "loss.miner") is None:
         raise UserError(
@@ -255,7 +251,7 @@ def _has_parameters(loss: Any) -> bool:
 
 
 def default_points(config: Tree, space: Space) -> tuple[Point, ...]:
-    """The values of the configuration as the first point to try, so that no search ends below its defaults.
+    """The values of the configuration as the first point to try, so that a search is never worse than its defaults.
 
     A value that the configuration leaves open is the one that its loss or the optimizer uses.  On a range with a step it is
     the nearest value of the grid.  There is no point if a value is outside of the space.

@@ -19,10 +19,10 @@ from likewise.data import Broken, BrokenImage, decode, draw_text
 from likewise.search import Index, Item, KReciprocal, Matches, QueryExpansion, Rerank, thumbnail
 
 BATCH = 256
-"""Queries that are embedded and searched at once."""
+"""Batch size of queries."""
 
 RERANKS: Mapping[str, Callable[[], Rerank]] = {"expansion": QueryExpansion, "k-reciprocal": KReciprocal}
-"""Ways to order the best candidates again, by name."""
+"""Reranking methods by name."""
 
 
 @dataclass(frozen=True)
@@ -108,22 +108,22 @@ def search(
     root: str | Path | None = None,
     path_column: str = "path",
 ) -> SearchResult:
-    """Find the look-alikes of pictures or of an item of the index, or what texts describe.
+    """Search an index with pictures, with texts or with an item of the index.
 
     Args:
         index: the index, its folder, or ``postgresql://…#name``.
         queries: a picture or several, or one folder or table of pictures.
-        texts: descriptions, in place of pictures, for an index whose model has a text side.
-        item: the id of an item of the index, in place of pictures.
-        k: how many matches for each query.
+        texts: descriptions, instead of pictures, for an index whose model has a text encoder.
+        item: the id of an item of the index, instead of pictures.
+        k: number of matches per query.
         where: a filter, such as ``'label == "wren" and year >= 2019'``.
         exact: compare with every item, even if the index has an approximate structure.
         rerank: ``"expansion"``, ``"k-reciprocal"``, or an object of `likewise.search`.
-        root: where the paths of a table of queries begin; by default its folder.
-        path_column: a table's column of paths.
+        root: the folder that paths of a query table are relative to; by default the table's folder.
+        path_column: the table's path column.
 
     Raises:
-        UserError: an argument does not fit, or the only query cannot be read.
+        UserError: an argument is invalid, or the only query cannot be read.
 
     Examples:
         >>> import tempfile
@@ -167,7 +167,9 @@ def list_queries(
     places = [Path(queries)] if isinstance(queries, str | Path) else [Path(each) for each in queries]
     sources = [each for each in places if is_image_source(each)]
     if sources and len(places) > 1:
-        raise UserError(f"{sources[0]} must stand alone: give pictures, or one folder or table of them")
+        raise UserError(
+            f"{sources[0]} cannot be combined with other queries: give pictures, or one folder or table of them"
+        )
     return find_images(sources[0], ImageOptions(root, path_column)).files if sources else places
 
 
@@ -185,7 +187,7 @@ def _search_item(
 
 def _search_texts(index: Index, texts: Sequence[str], find: Callable[[Any], Matches]) -> SearchResult:
     if not all(text.strip() for text in texts):
-        raise UserError("--text must be some words, but it is empty")
+        raise UserError("--text must be a text, but it is empty")
     with making("the index"):
         vectors = index.text_encoder().embed(list(texts))
     matches = find(vectors)
@@ -229,11 +231,11 @@ def find_duplicates(index: Index | str | Path, threshold: float, *, where: str |
 
     Args:
         index: the index, its folder, or ``postgresql://…#name``.
-        threshold: the similarity from which on two items are alike, such as 0.95.
-        where: only among items that pass this filter.
+        threshold: the minimum similarity of near-duplicates, such as 0.95.
+        where: only items that match this filter.
 
     Raises:
-        UserError: an argument does not fit.
+        UserError: an argument is invalid.
 
     Examples:
         >>> import tempfile
@@ -252,14 +254,14 @@ def find_duplicates(index: Index | str | Path, threshold: float, *, where: str |
 
 
 def find_clusters(index: Index | str | Path, count: int) -> list[Cluster]:
-    """Sort the items of an index into clusters by k-means, the largest cluster first.
+    """Cluster the items of an index with k-means, the largest cluster first.
 
     Args:
         index: the index, its folder, or ``postgresql://…#name``.
-        count: how many clusters.
+        count: number of clusters.
 
     Raises:
-        UserError: an argument does not fit.
+        UserError: an argument is invalid.
 
     Examples:
         >>> import tempfile
@@ -284,7 +286,7 @@ def find_clusters(index: Index | str | Path, count: int) -> list[Cluster]:
 
 
 def _sort_by_mean(vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of a cluster, those nearest to its mean first."""
+    """Rows of a cluster, nearest to its mean first."""
     if not len(rows):
         return rows
     mean = vectors[rows].mean(axis=0)

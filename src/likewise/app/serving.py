@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     import uvicorn
 
 SERVING_MODEL = "efficientnet_lite0"
-"""The model of a plain folder of pictures."""
+"""The model for a folder of pictures without an index."""
 
 CONNECTIONS, HEADERS = 512, 16_384
-"""Connections at the same time, and bytes of a request's headers."""
+"""Maximum number of connections, and of bytes in a request's headers."""
 
 SERVER_TOKEN = "LIKEWISE_TOKEN"
-"""The environment variable for a token that does not show in the list of processes."""
+"""The environment variable for a token that should not be visible in the process list."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """A server that is about to answer.
+    """A server that is about to start.
 
     Args:
-        index: what it serves.
+        index: the served index.
         address: the URL of its page on this machine.
-        port: where it listens.
-        token: what requests must carry; ``None`` for nothing.
-        loopback: whether only this machine reaches it.
+        port: the port.
+        token: the required bearer token; ``None`` for none.
+        loopback: whether only this machine can reach it.
         files: whether it shows the image files themselves.
         server: the server, whose ``started`` becomes true.
 
@@ -62,7 +62,7 @@ class Service:
 
 
 def find_served(place: str) -> Path | None:
-    """The folder to serve; ``None`` for a database, whose URL may hold a password and is never repeated.
+    """The folder to serve; ``None`` for a database, whose URL may contain a password and is never printed.
 
     Examples:
         >>> find_served("nowhere.index")
@@ -72,9 +72,9 @@ def find_served(place: str) -> Path | None:
     if is_url(place):
         return None
     if "://" in place:
-        raise UserError("INDEX must be a folder or begin with postgresql://, but it begins otherwise")
+        raise UserError("INDEX must be a folder or begin with postgresql://, but it is another URL")
     if not Path(place).is_dir():
-        # a URL that was mistyped may hold a password
+        # a mistyped URL may contain a password
         secret = place.startswith("postgres") or "@" in place or "password" in place
         raise UserError(f"there is no index and no folder of pictures {'of that name' if secret else place}")
     return Path(place)
@@ -83,11 +83,11 @@ def find_served(place: str) -> Path | None:
 def index_next_to(
     folder: str | Path, *, model: str | Path = SERVING_MODEL, on_start: Callable[[EmbeddingStart], object] | None = None
 ) -> IndexResult:
-    """Make the index of a folder of pictures next to it, ``FOLDER.index``, or bring it up to date.
+    """Build or update the index of a folder of pictures next to it, ``FOLDER.index``.
 
     Args:
         folder: the pictures.
-        model: what embeds them, if there is no index yet.
+        model: the model, if there is no index yet.
         on_start: called before the first image is embedded.
 
     Raises:
@@ -127,12 +127,12 @@ def choose_token(token: str | None) -> str | None:
     elif token == "":
         token = secrets.token_urlsafe(12)
     if token is not None and (not token.isascii() or not token.isprintable() or " " in token):
-        raise UserError("--token must be letters, digits and signs of ASCII without spaces")
+        raise UserError("--token must be ASCII letters, digits and signs without spaces")
     return token
 
 
 def check_host(host: str, *, behind_proxy: bool) -> None:
-    """Refuse addresses that other machines reach, unless a proxy is in front: the server does not limit slow headers.
+    """Refuse addresses that other machines can reach unless a proxy is in front: the server does not limit slow headers.
 
     Examples:
         >>> check_host("127.0.0.1", behind_proxy=False)
@@ -141,13 +141,13 @@ def check_host(host: str, *, behind_proxy: bool) -> None:
 
     if not is_loopback(host) and not behind_proxy:
         raise UserError(
-            f"--host must be an address of this machine alone, such as 127.0.0.1, but it is {host}: put a proxy in front "
+            f"--host must be a loopback address such as 127.0.0.1, but it is {host}: put a proxy in front "
             "that limits clients and slow requests, and add --behind-proxy"
         )
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Bind a socket, or say in one sentence why that is impossible.
+    """Bind a socket, or raise an error that tells why it failed.
 
     Examples:
         >>> bind_socket("127.0.0.1", 70000)
@@ -159,7 +159,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise UserError(f"--host must be an address of this machine, but there is none called {host}") from None
+        raise UserError(f"--host must be an address of this machine, but {host} is not one") from None
     bound = socket.socket(family, kind, protocol)
     try:
         if os.name == "posix":
@@ -168,13 +168,13 @@ def bind_socket(host: str, port: int) -> socket.socket:
         bound.listen(256)
     except OSError as error:
         bound.close()
-        hint = "; --port chooses another, --port 0 any that is free" if error.errno is not None else ""
+        hint = "; choose another --port, or --port 0 for any free one" if error.errno is not None else ""
         raise UserError(f"{host}:{port} cannot be served: {error.strerror}{hint}") from None
     return bound
 
 
 def check_server_packages() -> None:
-    """Refuse in one sentence if a package of the server is missing.
+    """Raise an error if a package of the server is missing.
 
     Examples:
         >>> check_server_packages()
@@ -208,17 +208,17 @@ def serve(
     Args:
         index: the index, its folder, or ``postgresql://…#name``.
         host: the address to listen on; only this machine reaches 127.0.0.1.
-        port: where to listen; 0 for any port that is free.
+        port: the port; 0 for any free port.
         token: require this bearer token; ``""`` generates a random one, ``None`` takes that of ``LIKEWISE_TOKEN``, if any.
-        layout: how the map is laid out: ``"pca"`` or ``"tsne"``.
-        upload: how large an image may be, in megabytes.
-        behind_proxy: allow addresses that other machines reach: a proxy in front limits clients and slow requests.
-        show_files: show image files also where the index names a folder that is not next to it.
+        layout: layout of the map: ``"pca"`` or ``"tsne"``.
+        upload: maximum size of an uploaded image in megabytes.
+        behind_proxy: allow addresses that other machines can reach: a proxy in front limits clients and slow requests.
+        show_files: also show image files from a folder that is not next to the index.
         bound: a socket of `bind_socket`, if the port was reserved before.
         on_start: called before the first request is answered.
 
     Raises:
-        UserError: an argument does not fit, or the port is in use.
+        UserError: an argument is invalid, or the port is in use.
 
     Examples:
         >>> serve("nowhere.index")
@@ -251,13 +251,13 @@ def serve(
     )
     server = uvicorn.Server(config)
     if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(max(1, cores() - 1))  # one core answers while a product uses the others
+        torch.set_num_threads(max(1, cores() - 1))  # one core answers requests while a matrix product uses the others
     door = bind_socket(host, port) if bound is None else bound
     try:
         if on_start is not None:
             number = door.getsockname()[1]
             on_start(Service(opened, url_of("127.0.0.1", number), number, token, loopback, files, server))
-        with suppress(KeyboardInterrupt):  # the way to end a server
+        with suppress(KeyboardInterrupt):  # Ctrl-C ends a server
             server.run(sockets=[door])
     finally:
         door.close()

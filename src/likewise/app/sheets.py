@@ -11,16 +11,16 @@ from likewise.formula import whole_number
 
 
 def draw_dataset(data: Config, file: str | Path, *, images: int = 48, columns: int = 8, seed: int = 0) -> Path:
-    """Draw random images of the training part of a data set, each of another class where there are enough.
+    """Draw random images of the training part of a data set, each of a different class if there are enough.
 
     The test part stays sealed.
 
     Args:
         data: the class of the data set and its arguments, as a configuration has them.
-        file: the picture; its ending says the format.
-        images: how many.
-        columns: how many in a line.
-        seed: of the choice.
+        file: the picture; its extension sets the format.
+        images: number of images.
+        columns: images per row.
+        seed: random seed.
 
     Examples:
         >>> import tempfile

@@ -34,12 +34,12 @@ def run_study(
     on_start: OnStart | None = None,
     watch: Watch | None = None,
 ) -> StudyReport:
-    """Run the missing trials of a study, and rank its methods; the same call continues a study.
+    """Run the missing trials of a study, and rank its methods; call it again to continue a study.
 
     Args:
         study: a YAML file, the folder of a study, a preset (``"tiny"``, ``"smoke"``), or the content of the file: a
-            `StudyFile`, or a dict with its keys, of the present schema unless it has a ``schema``.
-        folder: where results go; by default ``studies/NAME``, or the folder that was given as the study.
+            `StudyFile`, or a dict with its keys, of the current schema unless it has a ``schema``.
+        folder: output folder; by default ``studies/NAME``, or the folder given as the study.
         execution: where trials run, how many at once and for how long; ``workers=0`` only plans.
         allow_unfair: rank methods that differ in more than the method.
         on_start: called with the study, its folder and its table before the first training.
@@ -87,11 +87,11 @@ def repeat(
 
     Args:
         config: a configuration, as `configure` returns it; its seed is the first one.
-        folder: where results go; by default ``studies/repeat-NAME``.
+        folder: output folder; by default ``studies/repeat-NAME``.
         seeds: number of seeds.
-        name: of the method; by default that of its loss.
-        protocol: how classes are held out, in place of the configuration's split: see `likewise.protocols.PROTOCOLS`;
-            by default as that split says.
+        name: name of the method; by default that of its loss.
+        protocol: how classes are held out, instead of the configuration's split: see `likewise.protocols.PROTOCOLS`;
+            by default that split.
         execution: where trials run, how many at once and for how long; ``workers=0`` only plans.
         on_start: called with the study, its folder and its table before the first training.
         watch: called twice a second with the states of all trials.
@@ -138,20 +138,20 @@ def tune(
     """Search hyper-parameters on validation classes; the test set stays sealed.
 
     A trial is scored by its best trained epoch, never by the model before training.  The best configuration is in the
-    report, and in ``best.yaml``.  A folder holds one search: another space or method is refused, more rounds are not.
+    report, and in ``best.yaml``.  A folder holds one search: more rounds can be added, but another space or method is refused.
 
     Args:
         config: a configuration, as `configure` returns it.
-        folder: where results go; by default ``studies/tune-NAME``.
+        folder: output folder; by default ``studies/tune-NAME``.
         rounds: number of settings to try; by default 50, or the whole grid of the thesis.
         how: ``"bayesian"``, ``"random"``, ``"grid"`` (one setting after the other), or ``"thesis-grid"``, the same with the
             settings and values of the thesis' table 15.
         search: paths to search, with their ranges if they have no declared one: ``["loss.alpha",
             "optimizer.lr=1e-5:1e-2:log", "loss.margin=0:1:0.1"]``; by default all that the loss and its miner declare, and learning rates.
-        at_once: number of settings that are chosen together; by default as many as run at once.
-        name: of the method; by default that of its loss.
-        protocol: how classes are held out, in place of the configuration's split: see `likewise.protocols.PROTOCOLS`;
-            by default as that split says.
+        at_once: number of settings proposed together; by default as many as run at once.
+        name: name of the method; by default that of its loss.
+        protocol: how classes are held out, instead of the configuration's split: see `likewise.protocols.PROTOCOLS`;
+            by default that split.
         execution: where trials run, how many at once and for how long; ``workers=0`` only plans.
         on_start: called with the study, its folder and its table before the first training.
         watch: called twice a second with the states of all trials.
@@ -188,8 +188,8 @@ def _run_search(
     study: StudyFile, folder: Path, execution: Execution, on_start: OnStart | None, watch: Watch | None
 ) -> StudyReport:
     if execution.shard is not None:
-        raise UserError("--shard must not be given for a search: its next settings depend on all results")
-    study.trials()  # refuses settings that the protocol would overrule
+        raise UserError("--shard cannot be used with a search: its next settings depend on all results")
+    study.trials()  # refuses settings that conflict with the protocol
     search = make_search(study, execution)
     if isinstance(search.how, Bayesian):
         require_package("optuna", "study", "a Bayesian search")
@@ -198,7 +198,7 @@ def _run_search(
         check_search(search, trials, folder)
         if on_start is not None:
             on_start(study, folder, trials)
-        trials.retry()  # the plan cancels again what another fold makes useless
+        trials.retry()  # the plan cancels trials again that another fold makes useless
         run_trials(folder, trials, execution, metric=study.metric, plan=lambda: plan(search, trials), watch=watch)
         if is_over(search, trials):
             return conclude_search(study, folder, trials, search)

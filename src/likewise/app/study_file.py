@@ -33,26 +33,26 @@ KEYS = ("name", "what", "base", "methods", "vary", "seeds", "protocol", "metric"
 SEARCHES = ("bayesian", "grid", "random", "thesis-grid")
 SEARCH_KEYS = ("space", "how", "rounds", "at_once")
 LABELS = {"data": "data", "model.trunk": "trunk", "model.dim": "dim"}
-"""The label of each setting that every trial is labeled with."""
+"""The label of each setting that labels every trial."""
 
 
 @dataclass(frozen=True)
 class StudyFile:
-    """A study: what its file has.
+    """A study, as its file describes it.
 
     Args:
-        name: its name, which is also the name of its folder.
-        what: a sentence about it.
-        base: settings that all trainings share, as ``likewise train`` takes them.
-        methods: by name, what each method changes: usually its loss.
-        vary: settings of which every combination is a separate experiment, by path: ``{"model.dim": [64, 128]}``.
-        seeds: every training is repeated with each of them.
+        name: the name, also of its folder.
+        what: a one-sentence description.
+        base: settings that all trainings share, as in ``likewise train``.
+        methods: the settings that each method changes, by its name: usually the loss.
+        vary: settings to vary; each combination is a separate experiment, by path: ``{"model.dim": [64, 128]}``.
+        seeds: each training is repeated with every seed.
         protocol: a name, or ``{"folds": 4, "contiguous": true}`` or ``{"validation": 0.1}``.
-        metric: by which methods are ranked; a recall must be one of ``train.ks`` or of the data set's own.
+        metric: the metric that ranks methods; a recall must use a k of ``train.ks`` or of the data set.
         search: for a study that searches the hyper-parameters of its only method: ``{"space": {"optimizer.lr":
             "1e-5:1e-2:log", "loss.margin": null}, "how": "bayesian", "rounds": 50, "at_once": 1}``.  Every key has a
-            default; a path without a range has the one that its loss declares.
-        allow: packages, modules and classes that it may name besides the listed ones; a file cannot set it.
+            default; a path without a range uses the range that its loss declares.
+        allow: packages, modules and classes that it may use in addition to the listed ones; a file cannot set it.
 
     Examples:
         >>> study = StudyFile("one", methods={"contrastive": {"loss": "ContrastiveLoss"}}, base={"data": "Glyphs"})
@@ -74,7 +74,7 @@ class StudyFile:
     def __post_init__(self) -> None:
         is_name = isinstance(self.name, str) and self.name.strip() and not set(self.name) & set("/\\\0")
         if not is_name or self.name in (".", ".."):
-            raise UserError(f"name must be one that a folder can have, but it is {self.name!r}")
+            raise UserError(f"name must be a valid folder name, but it is {self.name!r}")
         _check_trees(self.base, self.methods)
         _check_vary(self.vary)
         if not isinstance(self.seeds, list | tuple) or not self.seeds:
@@ -92,7 +92,7 @@ class StudyFile:
             _check_search(self)
 
     def trials(self) -> list[Trial]:
-        """Every training of the study, all of its methods for one seed and fold after the other."""
+        """All trainings of the study: for each seed and fold, all methods."""
         folds = self.chosen_protocol().folds
         cells = list(itertools.product(itertools.product(*self.vary.values()), enumerate(folds)))
         configs = [self._configs(values, fold) for values, (_, fold) in cells]
@@ -136,7 +136,7 @@ class StudyFile:
         return self._config(with_paths(self.base, allow=self.allow), self.methods[method], {}, self.seeds[0])
 
     def planned(self) -> int:
-        """The number of trainings; nothing that the study names is imported."""
+        """The number of trainings; no class of the study is imported."""
         combinations = math.prod(len(values) for values in self.vary.values())
         return len(self.methods) * combinations * len(self.seeds) * len(self.chosen_protocol().folds)
 
@@ -145,7 +145,7 @@ class StudyFile:
         changes = with_paths(changes, allow=self.allow)
         for path in self.vary:
             if _reaches(changes, _words(path)):
-                raise UserError(f"{path} must not be changed by a method, because the study varies it")
+                raise UserError(f"{path} cannot be changed by a method, because the study varies it")
         settings = merged(shared, changes)
         _check_split(settings.get("split"), split)
         settings = merged(settings, {"split": split, "seed": seed})
@@ -153,11 +153,11 @@ class StudyFile:
         config["out"] = None
         if self.metric not in metrics_of(config):
             names = ", ".join(metrics_of(config))
-            raise UserError(f"metric must be one of {names}, but it is {self.metric}; train.ks names the k of recalls")
+            raise UserError(f"metric must be one of {names}, but it is {self.metric}; train.ks sets the k of recalls")
         return config
 
     def settings(self) -> tuple[str, ...]:
-        """The columns of the table that tell one experiment from another.
+        """The columns of the table that identify an experiment.
 
         Examples:
             >>> study = StudyFile("one", methods={"a": {}}, vary={"model.dim": [8], "optimizer.lr": [0.1, 0.2]})
@@ -188,7 +188,7 @@ class StudyFile:
             raise UserError(f"protocol must be {wanted}, but it is {self.protocol!r}; names are {', '.join(PROTOCOLS)}")
         for key in options:
             if key not in kinds[kind]:
-                raise UserError(f"protocol: there is no {key} beside {kind}{nearest(str(key), kinds[kind])}")
+                raise UserError(f"protocol: {kind} has no option {key}{nearest(str(key), kinds[kind])}")
         try:
             return k_fold(**options) if kind == "folds" else fixed_share(options.pop("validation"), **options)
         except (TypeError, ValueError) as error:
@@ -207,23 +207,23 @@ def _check_trees(base: Any, methods: Any) -> None:
     if not isinstance(base, Mapping):
         raise UserError(f"base must have keys such as data and model, but it is {base!r}")
     if not isinstance(methods, Mapping) or not methods:
-        raise UserError("methods must name at least one method and what it changes")
+        raise UserError("methods must have at least one method and the settings that it changes")
     for name, changes in methods.items():
         if not isinstance(name, str) or not name.strip():
-            raise UserError(f"methods must be called by words, but one is called {name!r}")
+            raise UserError(f"names of methods must be texts, but one is {name!r}")
         if not isinstance(changes, Mapping):
             raise UserError(
-                f"method {name} must say what it changes, such as {{loss: CircleLoss}}, but it is {changes!r}"
+                f"method {name} must be a mapping of settings such as {{loss: CircleLoss}}, but it is {changes!r}"
             )
 
 
 def _check_vary(vary: Any) -> None:
     if not isinstance(vary, Mapping):
-        raise UserError(f"vary must name settings such as model.dim with lists of values, but it is {vary!r}")
+        raise UserError(f"vary must map settings such as model.dim to lists of values, but it is {vary!r}")
     for path, values in vary.items():
         if not isinstance(path, str) or path.split(".")[0] in ("", "seed", "split", "out"):
             raise UserError(
-                f"vary must name settings such as model.dim, besides seeds and protocol, but it names {path!r}"
+                f"vary must contain settings such as model.dim, not seeds or protocol, but it contains {path!r}"
             )
         if not isinstance(values, list | tuple) or not values:
             raise UserError(f"vary: {path} must have a list of values, but it is {values!r}")
@@ -239,9 +239,9 @@ def _check_search(study: StudyFile) -> None:
         if key not in SEARCH_KEYS:
             raise UserError(f"search: there is no key {key}{nearest(str(key), SEARCH_KEYS)}")
     if len(study.methods) > 1 or study.vary:
-        raise UserError("a study with a search must have one method and vary nothing else: make a study for each")
+        raise UserError("a study with a search must have one method and an empty vary: write one study per method")
     if study.chosen_protocol().tuned_on_test:
-        raise UserError("--protocol must have validation classes to choose by, but classic has none")
+        raise UserError("--protocol must have validation classes for the search, but classic has none")
     how = search.get("how", "bayesian")
     if how not in SEARCHES:
         raise UserError(f"there is no search {how}{nearest(str(how), SEARCHES)}")
@@ -251,15 +251,15 @@ def _check_search(study: StudyFile) -> None:
         except ValueError as error:
             raise UserError(str(error)) from error
     if not isinstance(search.get("space") or {}, Mapping):
-        raise UserError(f"search: space must have ranges by path, but it is {search['space']!r}")
+        raise UserError(f"search: space must map paths to ranges, but it is {search['space']!r}")
 
 
 def _check_split(settings: Any, split: Tree) -> None:
-    """Refuse settings that the protocol would overrule, or that would change it."""
+    """Refuse settings that conflict with the protocol."""
     for key, value in settings.items() if isinstance(settings, Mapping) else ():
         is_free = key == "test" or (key == "seed" and "seed" not in split) or not hasattr(Split(), str(key))
         if not is_free and value not in (getattr(Split(), key), split.get(key)):
-            raise UserError(f"split.{key} must be left to the protocol of the study, but it is {value}")
+            raise UserError(f"split.{key} is set by the protocol of the study and must not be given, but it is {value}")
 
 
 def _words(path: str) -> list[str]:
@@ -293,14 +293,14 @@ def _labels(config: Tree) -> dict[str, Label]:
 
 
 def _names(vary: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-    """The column of each setting that is varied: its last word, or its path where that would mean two things."""
+    """The column of each setting that is varied: its last word, or its path where that is ambiguous."""
     last = {path: path.rpartition(".")[2] for path in vary}
     taken = [*LABELS.values(), *COLUMNS, *last.values()]
     return {path: LABELS.get(path) or (path if taken.count(last[path]) > 1 else last[path]) for path in vary}
 
 
 def _labels_of(values: Sequence[Any]) -> list[Label]:
-    """Values as labels: a class by its name, with its arguments where two would have the same."""
+    """Values as labels: a class by its name, with its arguments where two labels would be equal."""
     short = [_class_name(value) for value in values]
     labels: list[Label] = []
     for value, name in zip(values, short, strict=True):

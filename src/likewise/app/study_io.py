@@ -27,7 +27,7 @@ def read_study(source: str | os.PathLike[str], *, allow: Collection[str] = ()) -
 
     Args:
         source: a YAML file, or a folder with a ``study.yaml``.
-        allow: packages, modules and classes that it and its recipes may name besides the listed ones.
+        allow: packages, modules and classes that it and its recipes may use in addition to the listed ones.
 
     Examples:
         >>> read_study("nowhere.yaml")
@@ -54,8 +54,8 @@ def make_study(tree: Any, *, name: str = "study", allow: Collection[str] = (), f
     Args:
         tree: a dict with the keys of `StudyFile`; ``config`` in its base and methods names recipes.
         name: the name of the study if it has none.
-        allow: packages, modules and classes that it and its recipes may name besides the listed ones.
-        folder: where relative names of recipes begin.
+        allow: packages, modules and classes that it and its recipes may use in addition to the listed ones.
+        folder: the folder that relative names of recipes start from.
 
     Examples:
         >>> study = make_study(
@@ -77,7 +77,7 @@ def make_study(tree: Any, *, name: str = "study", allow: Collection[str] = (), f
 
 
 def _upgrade_study(tree: Tree) -> Tree:
-    """A study in the present schema; values of a wrong type are left for `StudyFile` to refuse."""
+    """A study in the current schema; values of a wrong type are left for `StudyFile` to refuse."""
     schema = schema_of(tree)
 
     def upgrade(part: Any) -> Any:
@@ -101,7 +101,7 @@ def _upgrade_study(tree: Tree) -> Tree:
 
 
 def find_presets() -> dict[str, Path]:
-    """The studies that come with the library, by name.
+    """The packaged studies, by name.
 
     Examples:
         >>> sorted(find_presets())
@@ -120,8 +120,8 @@ def write_study(folder: Path, study: StudyFile) -> None:
         >>> write_study(folder, StudyFile("one", methods={"circle": {"loss": "CircleLoss"}}))
         >>> write_study(folder, StudyFile("one", methods={"circle": {"loss": "CircleLoss"}}, seeds=[1]))
         Traceback (most recent call last):
-        likewise.app.errors.UserError: ... must hold the same study, but its study.yaml differs in seeds: [0] there and
-        [1] here; choose another --out
+        likewise.app.errors.UserError: ... must hold the same study, but its study.yaml differs in seeds: [0] in the file and
+        [1] now; choose another --out
     """
     file, tree = folder / STUDY_FILE, yaml.safe_load(yaml.safe_dump(study.to_dict()))
     if file.exists():
@@ -129,7 +129,7 @@ def write_study(folder: Path, study: StudyFile) -> None:
         difference = _find_difference(_without_pace(before, tree), _without_pace(tree, tree))
         if difference is not None:
             path, there, here = difference
-            values = f"{there!r} there and {here!r} here"
+            values = f"{there!r} in the file and {here!r} now"
             raise UserError(
                 f"{folder} must hold the same study, but its {STUDY_FILE} differs in {path}: {values}; choose another --out"
             )
@@ -140,17 +140,17 @@ def write_study(folder: Path, study: StudyFile) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder for results.
+    """Create an output folder.
 
     Examples:
         >>> make_folder(Path("/dev/null/study"))
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --out must be a folder that can be made, but /dev/null/study is not: Not a directory
+        likewise.app.errors.UserError: --out must be a folder that can be created, but /dev/null/study is not: Not a directory
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"--out must be a folder that can be made, but {folder} is not: {error.strerror}") from error
+        raise UserError(f"--out must be a folder that can be created, but {folder} is not: {error.strerror}") from error
 
 
 def _without_pace(tree: Tree, wanted: Tree) -> Tree:
@@ -162,7 +162,7 @@ def _without_pace(tree: Tree, wanted: Tree) -> Tree:
 
 
 _SAME = ("space", "how")
-"""Keys of a search that must stay; rounds can be added to it."""
+"""Keys of a search that cannot change; rounds can be added."""
 
 
 def _find_difference(before: Any, now: Any, path: str = "") -> tuple[str, Any, Any] | None:

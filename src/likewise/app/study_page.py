@@ -28,14 +28,14 @@ def write_study_page(
     """Write ``report.html`` into the folder of a study.
 
     Args:
-        folder: of the study.
-        study: its content.
-        results: all of them.
-        boards: leaderboards by the name of their setting; none where ranking was refused.
-        unfair: what makes the comparison unfair.
+        folder: the folder of the study.
+        study: the content of the study.
+        results: all results.
+        boards: leaderboards by the name of their setting; empty if ranking was refused.
+        unfair: the differences that make the comparison unfair.
         ranks: the tournament.
-        compared: methods pair by pair.
-        planned: how many trials there are.
+        compared: comparisons of pairs of methods.
+        planned: number of trials.
 
     Examples:
         >>> import tempfile

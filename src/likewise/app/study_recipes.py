@@ -16,15 +16,15 @@ RECIPE_KEY = "config"
 
 
 def apply_recipes(study: Tree, allow: Collection[str] = (), folder: Path = Path()) -> Tree:
-    """A study with the content of the files that its base and its methods name, under what else they say.
+    """A study with the content of the files that its base and its methods name, overridden by their other keys.
 
     The protocol of the study replaces the split of a recipe in the base; a study without a protocol has the one that
     follows from that split.
 
     Args:
-        study: the content of a study file in the present schema.
-        allow: packages, modules and classes that the files may name besides the listed ones.
-        folder: where the study's file is: relative names of files begin there.
+        study: the content of a study file in the current schema.
+        allow: packages, modules and classes that the files may use in addition to the listed ones.
+        folder: where the study's file is: relative file names start there.
 
     Examples:
         >>> apply_recipes({"base": {"config": "nowhere.yaml"}})
@@ -62,7 +62,7 @@ def _read(path: str, names: Any, allow: Collection[str], folder: Path) -> Tree:
 
 
 def protocol_of(split: Mapping[str, Any] | None) -> str | Tree:
-    """The protocol of a study whose trainings hold out what a split says.
+    """The protocol of a study equivalent to a split.
 
     Examples:
         >>> protocol_of({"validation": 0.25, "test": 0.2}), protocol_of(None), protocol_of({"validation": 0.0})
@@ -71,8 +71,8 @@ def protocol_of(split: Mapping[str, Any] | None) -> str | Tree:
     split = split or {}
     if split.get("folds") is not None:
         raise UserError(
-            f"split.folds must be left to the protocol of the study, such as {{folds: {split['folds']}}}, but it is "
-            f"{split['folds']}"
+            f"split.folds is set by the protocol of the study and must not be given, but it is {split['folds']}; "
+            f"use the protocol {{folds: {split['folds']}}}"
         )
     share, seed = split.get("validation"), split.get("seed", 0)
     if share is not None and not share:
@@ -81,7 +81,7 @@ def protocol_of(split: Mapping[str, Any] | None) -> str | Tree:
 
 
 def leave_to_protocol(config: Mapping[str, Any]) -> Tree:
-    """A configuration with the defaults in place of what a protocol decides: its split but for the share of the test.
+    """A configuration with the defaults in place of the settings of a protocol: the split except for the share of the test.
 
     Examples:
         >>> leave_to_protocol({"seed": 1, "split": {"validation": 0.25, "test": 0.3}})

@@ -45,7 +45,7 @@ class StudyReport:
     """The outcome of a study.
 
     Args:
-        study: its content.
+        study: the content of the study.
         folder: with the table ``results.csv``, the page ``report.html`` and the runs.
         counts: number of trials in each state: missing, done, failed, pruned, canceled.
         results: of the trials that ended, and of the folds of a protocol together.
@@ -57,8 +57,8 @@ class StudyReport:
         tried: the settings of a search, in their order.
         best: the best of them; ``None`` if none could be trained.
         page: ``report.html``; ``None`` if it was not written.
-        is_concluded: whether methods were ranked, or the best setting was chosen; false for a shard, and for a study
-            that stopped because its time was over.
+        is_concluded: whether methods were ranked, or the best setting was chosen; false for a shard and for a study
+            that reached its time limit.
 
     Examples:
         >>> study = StudyFile("one", methods={"circle": {"loss": "CircleLoss"}}, base={"data": "Glyphs"})
@@ -95,8 +95,8 @@ def conclude_study(study: StudyFile, folder: Path, trials: Study, *, allow_unfai
     """Rank the methods of a study, and write its table and its page.
 
     Args:
-        study: its content.
-        folder: of the study.
+        study: the content of the study.
+        folder: the folder of the study.
         trials: its table.
         allow_unfair: rank methods that differ in more than the method.
 
@@ -175,10 +175,10 @@ def conclude_search(study: StudyFile, folder: Path, trials: Study, search: Searc
     """Write the table of a search, and its best configuration to ``best.yaml``.
 
     Args:
-        study: its content.
-        folder: of the study.
+        study: the content of the study.
+        folder: the folder of the study.
         trials: its table.
-        search: what was searched.
+        search: the search.
 
     Examples:
         >>> import tempfile

@@ -15,7 +15,7 @@ from likewise.protocols import STUDY_DATABASE, Study, in_shard
 
 
 def open_study(folder: Path) -> Study:
-    """The table of a study, with the results of its shards unless a driver holds it, which merges them.
+    """The table of a study, with the results of its shards unless a running driver holds and merges them.
 
     Examples:
         >>> import tempfile
@@ -31,7 +31,7 @@ def open_study(folder: Path) -> Study:
 
 @contextmanager
 def drive_study(folder: Path) -> Iterator[Study]:
-    """Hold the table of a study, with the results of its shards; a second driver is refused before it changes any.
+    """Lock the table of a study, with the results of its shards; a second driver is refused before it changes any.
 
     Examples:
         >>> import tempfile
@@ -87,7 +87,7 @@ def _open_folder(folder: Path) -> Study:
 
 def _refuse_older(folder: Path) -> None:
     if not (folder / STUDY_DATABASE).exists() and (folder / "board" / "trials.jsonl").exists():
-        raise UserError(f"{folder} is a study of an earlier version, which is not read: give another --out")
+        raise UserError(f"{folder} is a study of an earlier version, which cannot be read: choose another --out")
 
 
 def _shards(folder: Path) -> list[Path]:
@@ -95,7 +95,7 @@ def _shards(folder: Path) -> list[Path]:
 
 
 def _merge_shards(folder: Path, study: Study) -> None:
-    """Add the results of shards, without failures of trials that the table knows: those may be tried again here."""
+    """Add the results of shards, except failures of trials in this table, which can be retried here."""
     known = {trial.key for trial in study.trials()}
     for file in _shards(folder):
         study.merge(open_table(file), take=lambda result: result.status != "failed" or result.key not in known)
@@ -103,14 +103,14 @@ def _merge_shards(folder: Path, study: Study) -> None:
 
 @contextmanager
 def begin_study(folder: Path, study: StudyFile, shard: tuple[int, int] | None = None) -> Iterator[Study]:
-    """Write the file of a study, hold its table, and add its trials.
+    """Write the file of a study, lock its table, and add its trials.
 
-    A study that exists is continued; trials that failed are tried again, because the cause may be corrected.
+    An existing study is continued; failed trials are retried, because the cause may be fixed.
 
     Args:
-        folder: of the study.
-        study: its content.
-        shard: the part of the trials that goes to a separate table: its number and the number of parts.
+        folder: the folder of the study.
+        study: the content of the study.
+        shard: the shard, whose trials are in a separate table: its number and the number of shards.
 
     Examples:
         >>> import tempfile
@@ -119,7 +119,7 @@ def begin_study(folder: Path, study: StudyFile, shard: tuple[int, int] | None = 
         ...     len(table.missing())
         1
     """
-    trials = study.trials()  # an error in them is raised before there is a folder
+    trials = study.trials()  # errors are raised before a folder is created
     write_study(folder, study)
     with ExitStack() as stack:
         if shard is None:
@@ -128,7 +128,7 @@ def begin_study(folder: Path, study: StudyFile, shard: tuple[int, int] | None = 
             table = stack.enter_context(drive_shard(folder, shard))
             done = _find_done(folder)
             trials = [trial for trial in trials if in_shard(trial.key, shard) and trial.key not in done]
-        known = {trial.upgrade().key for trial in table.trials()}  # a trial of an older schema has another key
+        known = {trial.upgrade().key for trial in table.trials()}  # trials of older schemas have different keys
         table.add([trial for trial in trials if trial.key not in known])
         table.retry([result.key for result in table.results() if result.status == "failed"])
         yield table
@@ -136,7 +136,7 @@ def begin_study(folder: Path, study: StudyFile, shard: tuple[int, int] | None = 
 
 @contextmanager
 def drive_shard(folder: Path, shard: tuple[int, int]) -> Iterator[Study]:
-    """Hold the table of a shard.
+    """Lock the table of a shard.
 
     Examples:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""Take a study to another machine and back, run what a program has planned, and export its table."""
+"""Run planned trials, pack a study for another machine, merge results, and export the table."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def run_planned(
     execution: Execution | None = None,
     watch: Watch | None = None,
 ) -> Mapping[str, int]:
-    """Run the missing trials in the table of a study, and add none: for studies that a program plans.
+    """Run the missing trials in the table of a study, without adding any: for studies planned by a program.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         execution: where trials run, how many at once and for how long.
         watch: called twice a second with the states of all trials.
 
@@ -52,13 +52,13 @@ def run_planned(
 
 
 def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str]) -> int:
-    """Copy what another machine needs to run the missing trials of a study: the table, and runs that have begun.
+    """Copy the files that another machine needs to run the missing trials of a study: the table and started runs.
 
     Data and weights are not copied.  `execute_pack` runs the trials there, and `merge_study` adds the results here.
 
     Args:
-        folder: of the study.
-        pack: the folder to make; it must not exist.
+        folder: the folder of the study.
+        pack: the folder to create; it must not exist.
 
     Returns:
         The number of missing trials.
@@ -83,7 +83,7 @@ def merge_study(folder: str | os.PathLike[str], *packs: str | os.PathLike[str]) 
     """Add the results and runs of packs, or of copies of a study, and those of its shards, to the study.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         packs: folders of packs, or of copies of the study.
 
     Returns:
@@ -109,7 +109,7 @@ def export_study(folder: str | os.PathLike[str]) -> Path:
     """Write ``results.csv``, and ``results.parquet`` if pyarrow is installed.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
 
     Returns:
         The CSV file.

@@ -24,7 +24,7 @@ from likewise.train import RECALLS, check_ks
 
 @dataclass(frozen=True)
 class TableEvaluation:
-    """What a model is worth on a table of images.
+    """The metrics of a model on a table of images.
 
     Args:
         part: the images, embedded.
@@ -55,23 +55,23 @@ def evaluate_table(
 ) -> TableEvaluation:
     """Measure a model on the images of a table; no run is needed, and nothing is recorded.
 
-    The table that a run was trained on is refused where that would show its sealed test part.
+    A table that contains the sealed test part of the model's run is refused.
 
-    With a column ``role`` queries are searched for in the gallery; with a column ``camera`` images with the
-    class and the camera of a query are excluded, as in re-identification, and R@k is what that field calls rank k.
+    With a column ``role``, queries are searched in the gallery; with a column ``camera``, images with the class and the
+    camera of a query are excluded, as in re-identification, and R@k is the rank-k accuracy of that field.
 
     Args:
         model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
         table: a ``.csv``, ``.tsv`` or ``.parquet`` file with the columns of `likewise.data.ImageTable`.
-        split: take the rows of this split; by default all rows.
-        root: where relative paths begin; by default the table's folder.
-        columns: names of columns where they are others, such as ``{"label": "pid", "camera": "camid"}``.
-        ks: the k of the recalls.
-        clusterings: also NMI, AMI and F1, as means of so many runs of k-means.
+        split: use only the rows of this split; by default all rows.
+        root: the folder that relative paths start from; by default the table's folder.
+        columns: names of columns that differ from the defaults, such as ``{"label": "pid", "camera": "camid"}``.
+        ks: values of k for recall@k.
+        clusterings: also measure NMI, AMI and F1, averaged over this number of k-means runs.
         transform: the name of a transform; by default that of the model's run, or what its card implies.
 
     Raises:
-        UserError: an argument does not fit, or no image can be read.
+        UserError: an argument is invalid, or no image can be read.
 
     Examples:
         >>> evaluate_table("nowhere", "people.csv")
@@ -103,7 +103,7 @@ def evaluate_table(
 
 
 def _refuse_sealed(model: Path, table: Path, split: str | None) -> None:
-    """Refuse the rows that a run keeps for its test: measured here, they would leave no record."""
+    """Refuse the rows that a run keeps for its test: an evaluation here would not be recorded."""
     if not model.is_dir():
         return
     data = (open_run(model).description.get("config") or {}).get("data") or {}

@@ -19,9 +19,9 @@ def check_file(option: str, file: Path, formats: Collection[str]) -> None:
     """Refuse a file that cannot be written, before its content is computed.
 
     Args:
-        option: that names it, for the error.
+        option: the option, for the error.
         file: the file.
-        formats: the endings that it may have.
+        formats: the allowed extensions.
 
     Examples:
         >>> check_file("--out", Path("found.xlsx"), TABLE_FORMATS)
@@ -33,19 +33,19 @@ def check_file(option: str, file: Path, formats: Collection[str]) -> None:
     if file.is_dir():
         raise UserError(f"{option} must be a file, but {file} is a folder")
     if not file.parent.is_dir():
-        raise UserError(f"{option} must be a file in a folder that is there, but there is no folder {file.parent}")
+        raise UserError(f"{option} must be a file in an existing folder, but there is no folder {file.parent}")
 
 
 def write_rows(
     out: str | Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, raw: bool = False
 ) -> None:
-    """Write rows to a CSV, Parquet or JSON-lines file, which is replaced as a whole.
+    """Write rows to a CSV, Parquet or JSON-lines file, which is replaced atomically.
 
     Args:
         out: the file, which ends in ``.csv``, ``.parquet`` or ``.jsonl``.
         rows: such as those of `answer_rows`.
         columns: the columns and their order; a row may lack some.
-        raw: write texts to CSV as they are; otherwise those that a spreadsheet would compute are escaped.
+        raw: write texts to CSV unchanged; otherwise texts that a spreadsheet would evaluate are escaped.
 
     Examples:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""Make an index of texts, with the text side of a model that has two towers."""
+"""Make an index of texts, with the text encoder of a model that has two towers."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def index_texts(
     storage: Storage = "float32",
     approximate: Kind = "auto",
 ) -> IndexResult:
-    """Make an index of the texts of a table, to be searched with images or with texts; a text is the path of its item.
+    """Build an index of the texts of a table, to search with images or texts; the path of an item is its text.
 
     Args:
-        model: a ``.safetensors`` file, or the folder of a run (its best model), with a text side.
+        model: a ``.safetensors`` file, or the folder of a run (its best model), with a text encoder.
         table: a ``.csv``, ``.tsv`` or ``.parquet`` file; its other columns become metadata.
         out: the folder of the index.
-        column: the table's column of texts; the last of several rows with one text counts.
+        column: the table's column of texts; of several rows with one text, the last is used.
         label_column: the table's column of labels, if it has one.
         name: its name; by default that of the folder.
-        overwrite: replace an index that exists: the new one is its next version.
+        overwrite: replace an existing index: the new one is its next version.
         storage: see `index_folder`.
         approximate: see `index_folder`.
 
     Raises:
-        UserError: an argument does not fit, or the index cannot be written.
+        UserError: an argument is invalid, or the index cannot be written.
 
     Examples:
         >>> index_texts("nowhere", "captions.csv", "captions.index")
@@ -50,7 +50,7 @@ def index_texts(
     out = Path(out)
     source = resolve_model(model)
     if source.file is None:
-        raise UserError(f"{model} must be a model with a text side, but it is a published network of images")
+        raise UserError(f"{model} must be a model with a text encoder, but it is a published image network")
     columns = read_columns(Path(table))
     if column not in columns:
         raise UserError(f"{table} must have a column {column!r}, but it has {', '.join(map(repr, columns)) or 'none'}")

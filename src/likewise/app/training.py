@@ -1,4 +1,4 @@
-"""Train from a configuration, and continue a run."""
+"""Train from a configuration, and resume a run."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def train(
     Args:
         config: a complete configuration, as `configure` returns it.
         folder: the run's folder; by default the configuration's ``out``, or ``runs/DATA-TRUNK-LOSS-NUMBER``.
-        machine: where to train; by default what Accelerate finds.
-        shrink_batches: use fewer classes per batch where there are not as many, with a warning.
+        machine: the device; by default the one that Accelerate chooses.
+        shrink_batches: use fewer classes per batch if the data set has fewer, with a warning.
         on_start: called with the objects of the training and the run's folder before the first step.
-        allow: packages, modules and classes that the configuration may name besides the listed ones.
+        allow: packages, modules and classes that the configuration may use in addition to the listed ones.
 
     Returns:
         The finished run.
@@ -48,12 +48,12 @@ def train(
         likewise.app.errors.UserError: --optimizer: lr must be a number > 0, but it is -1.0
     """
     check_names(config, allow)
-    make_settings(config)  # an error in them is raised before data are read
+    make_settings(config)  # errors are raised before data are read
     check_out(folder or config["out"])
     machine = this_machine() if machine is None else machine
     parts = read_parts(config["data"], config["split"])
     if config["sampler"]["class_path"].endswith(".PerClassSampler") and int(parts.seen.labels.bincount().max()) < 2:
-        raise UserError(f"{parts.seen.name}: every class has one image; two are needed")
+        raise UserError(f"{parts.seen.name}: every class has only one image, but training needs two")
     if shrink_batches:
         config = fit_batches(config, parts, machine)
     pieces = make_pieces(config, machine, parts)
@@ -69,17 +69,17 @@ def resume(
     allow: Collection[str] = (),
     allow_changes: bool = False,
 ) -> Run:
-    """Continue a run from its last checkpoint, and write the report; a finished run that has a report is unchanged.
+    """Resume a run from its last checkpoint, and write the report; a finished run that has a report is unchanged.
 
-    The data, the loss and everything else that the run's description names must be what they were.
+    The data, the loss and everything else in the run's description must be unchanged.
 
     Args:
         folder: the run's folder.
-        machine: where to train; by default what Accelerate finds.
+        machine: the device; by default the one that Accelerate chooses.
         on_start: called with the objects of the training and the run's folder before the first step.
-        allow: packages, modules and classes that the run may name besides the listed ones; what the run records does
-            not count.
-        allow_changes: continue although something differs from the run's description, with a warning.
+        allow: packages, modules and classes that the run may use in addition to the listed ones; permissions in the run's
+            files are ignored.
+        allow_changes: continue even if something differs from the run's description, with a warning.
 
     Examples:
         >>> resume("nowhere")
@@ -97,7 +97,7 @@ def resume(
 
 
 def config_of(run: Run, allow: Collection[str] = ()) -> Tree:
-    """The configuration of a run; classes that it names are imported if they are listed or allowed now.
+    """The configuration of a run; classes that it names are imported only if they are listed or allowed now.
 
     Examples:
         >>> import tempfile
@@ -110,11 +110,11 @@ def config_of(run: Run, allow: Collection[str] = ()) -> Tree:
 
 
 MEASURED = ("schema", "data", "split", "transform", "train", "seed", "cache", "cache_on")
-"""What an evaluation needs of a configuration."""
+"""The parts of a configuration that an evaluation needs."""
 
 
 def evaluation_config_of(run: Run, allow: Collection[str] = ()) -> Tree:
-    """What an evaluation needs of a run's configuration; the classes that are for training are not imported.
+    """The parts of a run's configuration that an evaluation needs; classes used only in training are not imported.
 
     Examples:
         >>> import tempfile
@@ -130,13 +130,13 @@ def _stored_config(run: Run) -> Tree:
     config = run.description.get("config")
     if not isinstance(config, dict):
         raise UserError(
-            f"{run.folder} was not trained by `likewise train`: its run.yaml has no config to make its data of"
+            f"{run.folder} was not trained by `likewise train`: its run.yaml has no config that describes its data"
         )
     return config
 
 
 def _write_missing_report(run: Run, machine: Machine, allow: Collection[str]) -> None:
-    """Write the report of a run whose report is missing or older than its record: it was killed before it wrote it."""
+    """Write the report of a run whose report is missing or older than its record: the process was killed before writing it."""
     has_model = any((run.folder / f"{name}.safetensors").exists() for name in ("best", "model"))
     page, record = run.folder / "report.html", run.folder / "metrics.jsonl"
     is_new = page.exists() and record.exists() and page.stat().st_mtime_ns >= record.stat().st_mtime_ns
@@ -169,7 +169,7 @@ def _train(
 def _train_guarded(
     pieces: Pieces, config: Tree, folder: str, machine: Machine, resume: bool, allow_changes: bool
 ) -> Run:
-    """Train; what the library refuses before the first measurement is an error of the user's."""
+    """Train; errors that the library raises before the first measurement become user errors."""
     before = _count_measured(folder)
     try:
         return pieces.train(folder, config, machine, resume=resume, allow_changes=allow_changes)
@@ -186,7 +186,7 @@ def _count_measured(folder: str) -> int:
 
 
 def _find_folder(config: Tree, pieces: Pieces) -> str:
-    """``runs/DATA-TRUNK-LOSS-NUMBER``, with the first number that is free."""
+    """``runs/DATA-TRUNK-LOSS-NUMBER``, with the first unused number."""
     loss = config["loss"]["class_path"].rpartition(".")[2].removesuffix("Loss")
     name = "-".join(_simplify(each) for each in (pieces.name, config["model"]["trunk"], loss))
     number = 1

@@ -32,10 +32,10 @@ from likewise.protocols import TEST_SET_FILE, Result, Trial, at_point
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
 
 WHERE_THINGS_ARE = ("data.root", "model.weights", "cache", "cache_on")
-"""Settings that another machine may need other values of; they change no number."""
+"""Settings that may differ between machines; they do not affect results."""
 
 ORPHAN_SECONDS = 60.0
-"""How long a trial waits for a process whose driver was killed, and that still writes the checkpoint of its run."""
+"""Seconds that a trial waits for an orphaned process that is still writing the checkpoint of its run."""
 
 
 def run_trial(
@@ -52,12 +52,12 @@ def run_trial(
     The result is that of a trained epoch, never that of the model before training.
 
     Args:
-        trial: what to train.
-        report: called with step and value of every validation; says whether to continue.
+        trial: the trial.
+        report: called with step and value of every validation; returns whether to continue.
         folder: of the study; runs go to ``runs/KEY`` in it.
         metric: which metric of a validation is reported.
-        places: where things are on this machine: other values for some of `WHERE_THINGS_ARE`.
-        allow: packages, modules and classes that the trial may name besides the listed ones.
+        places: locations on this machine: other values for some of `WHERE_THINGS_ARE`.
+        allow: packages, modules and classes that the trial may use in addition to the listed ones.
 
     Examples:
         >>> run_trial(Trial("none", {"optimizer": {"lr": -1}}), lambda step, value: True, folder=Path("/tmp")).error
@@ -82,14 +82,14 @@ def run_trial(
         has_run = (place / "run.yaml").exists()
         _wait_for_orphan(place)
         run = pieces.train(place, config, machine, resume=has_run, should_continue=should_continue, keep_start=False)
-    except (UserError, NotFinite, Collapsed, KeyError) as error:  # another try would end the same way
+    except (UserError, NotFinite, Collapsed, KeyError) as error:  # a retry would fail the same way
         return Result(trial, "failed", error=sentence(error), **about)
     [*_, end] = run.metrics("end")
-    if end["reason"] in ("not finite", "collapsed"):  # by an earlier process
+    if end["reason"] in ("not finite", "collapsed"):  # in an earlier process
         return Result(trial, "failed", error=end["message"], seconds=end["seconds"], **about)
     try:
         test = _on_test(run, trial, config, machine) if trial.stage == "final" else {}
-    except UserError as error:  # such as nothing that was sealed
+    except UserError as error:  # such as no sealed test set
         return Result(trial, "failed", error=sentence(error), seconds=end["seconds"], **about)
     return Result(
         trial,
@@ -105,17 +105,17 @@ def run_trial(
 
 
 def _read_chosen(run: Run) -> dict[str, float]:
-    """What the table has of the validation of the chosen model."""
+    """The validation metrics of the chosen model for the table."""
     return {name: value for name, value in (run.chosen or {}).items() if is_metric(name)}
 
 
 def _compare_with_start(run: Run, metric: str) -> str | None:
-    """A remark on a training that no epoch of which is better than the model before training."""
+    """A note on a training that never improved on the model before training."""
     start = next((line for line in run.metrics("val") if line["step"] == 0), None)
     if start is None or run.chosen is None or run.chosen[metric] > start[metric]:
         return None
     best, before = f"{100 * run.chosen[metric]:.2f}", f"{100 * start[metric]:.2f}"
-    return f"no epoch is better than the model before training: {best} and {before} per cent of validation {metric}"
+    return f"no epoch improved on the model before training: {best} versus {before} percent validation {metric}"
 
 
 def _wait_for_orphan(place: Path) -> None:
@@ -124,7 +124,7 @@ def _wait_for_orphan(place: Path) -> None:
 
 
 def _on_test(run: Run, trial: Trial, config: dict[str, Any], machine: Machine) -> dict[str, float]:
-    """The test set, opened once; a process that died after that has left its numbers."""
+    """Open the test set once; numbers of an earlier process that opened it are reused."""
     for line in run.evaluations():
         if line["part"] == "test":
             return {name: value for name, value in line["metrics"].items() if is_metric(name)}

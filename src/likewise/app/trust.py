@@ -1,4 +1,4 @@
-"""Which classes a configuration may name: those that the package lists, and those that the user allows.
+"""Classes that a configuration may use: those that the package lists, and those that the user allows.
 
 A configuration is data.  Its names are checked here, at every nesting level, before anything is imported.
 """
@@ -15,11 +15,11 @@ PACKAGES = ("likewise.data", "likewise.formula", "likewise.losses", "likewise.mi
 """The packages whose exports a configuration may always name."""
 
 
-class NotAllowed(UserError):  # noqa: N818 - it names what it is about
+class NotAllowed(UserError):  # noqa: N818 - the name tells the cause
     """A configuration names classes that likewise does not list and that the user has not allowed.
 
     Args:
-        names: by the key that names it, the import path.
+        names: import paths by the key that uses them.
 
     Examples:
         >>> print(NotAllowed({"loss": "my_package.MyLoss"}))
@@ -36,7 +36,7 @@ class NotAllowed(UserError):  # noqa: N818 - it names what it is about
 
 
 def allow_flags(names: Collection[str]) -> list[str]:
-    """The words of a command line that allow import paths.
+    """The flags that allow import paths.
 
     Examples:
         >>> allow_flags(["my_package.MyLoss"])
@@ -46,7 +46,7 @@ def allow_flags(names: Collection[str]) -> list[str]:
 
 
 def is_allowed(name: str, allow: Collection[str] = ()) -> bool:
-    """Whether an import path may be imported: it is listed, or it is an allowed path or lies in an allowed package.
+    """Whether an import path may be imported: it is listed, allowed, or in an allowed package.
 
     Examples:
         >>> is_allowed("likewise.losses.CircleLoss"), is_allowed("subprocess.Popen")
@@ -66,7 +66,7 @@ def check_names(tree: Any, allow: Collection[str] = (), within: tuple[str, ...] 
     Args:
         tree: a configuration, or a part of one.
         allow: packages, modules and classes that the user allows.
-        within: where the part stands, for the error.
+        within: the key of the part, for the error.
 
     Raises:
         NotAllowed: a class is neither listed nor allowed.
@@ -93,7 +93,7 @@ def foreign_names(tree: Any) -> list[str]:
 
 
 def named_classes(tree: Any, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every import path under a ``class_path``, and the keys that lead to it; names without a dot are no paths.
+    """Every import path under a ``class_path``, and the keys that lead to it; names without a dot are not paths.
 
     A text that contains a ``class_path``, with escapes or without, is an error: a parser could read it as a tree.
 
@@ -119,7 +119,7 @@ def named_classes(tree: Any, within: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 
 def _reads_class(tree: Any) -> bool:
-    """Whether a text, or one inside it, is read by YAML as a tree with a ``class_path``, which escapes can hide."""
+    """Whether a text, or one inside it, is YAML for a tree with a ``class_path``, which escapes can hide."""
     import yaml
 
     if isinstance(tree, Mapping):

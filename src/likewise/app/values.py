@@ -1,4 +1,4 @@
-"""Values against type hints: what a setting may be, and the value that a text of a command line means."""
+"""Values against type hints: valid values of a setting, and conversion of command-line texts."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Misfit(Exception):  # noqa: N818 - it is turned into an error that names t
 
 
 def convert(value: Any, hint: Any) -> Any:
-    """The value that a type hint asks for; a text is read as YAML where the hint asks for something else.
+    """Convert a value to a type hint; a text is read as YAML unless the hint is a text.
 
-    Hints that are not known here, such as those of other classes, allow every value.
+    Unknown hints, such as other classes, allow every value.
 
     Examples:
         >>> convert("1e-3", float), convert("null", int | None), convert("3", str), convert("[1, 2]", tuple[int, ...])
@@ -65,7 +65,7 @@ def convert(value: Any, hint: Any) -> Any:
 
 
 def is_class_hint(hint: Any) -> bool:
-    """Whether a hint is a class that is no plain value: its objects are given by ``class_path`` and ``init_args``.
+    """Whether a hint is a class, not a plain value: its objects are given by ``class_path`` and ``init_args``.
 
     Examples:
         >>> from likewise.miners import Miner
@@ -76,7 +76,7 @@ def is_class_hint(hint: Any) -> bool:
 
 
 def may_import(hint: Any) -> bool:
-    """Whether a parser could import what a text names: the hint has a class that is no plain value, or a callable.
+    """Whether a parser could import what a text names: the hint has a class that is not a plain value, or a callable.
 
     Examples:
         >>> from collections.abc import Callable
@@ -108,7 +108,7 @@ def _is_plain(hint: Any) -> bool:
 
 
 def _readings(value: Any, members: Sequence[Any]) -> Iterator[Any]:
-    """What a value may mean: a choice or null as it is spelled, then what YAML reads in it, then the text itself."""
+    """Possible readings of a value: a literal choice or null, then the YAML value, then the text itself."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str):
@@ -118,7 +118,7 @@ def _readings(value: Any, members: Sequence[Any]) -> Iterator[Any]:
         yield value
     elif value in ("null", "None") and types.NoneType in members:
         yield None
-    elif not value.strip():  # YAML reads null, but a shell variable that is not set is no choice
+    elif not value.strip():  # YAML reads null, but an unset shell variable is not a choice
         yield value
     else:
         read = read_text(value)
@@ -157,7 +157,7 @@ def _read_number(text: str) -> int | float | str:
 
 
 def _fit(value: Any, member: Any) -> Any:
-    """The value as one type asks for it."""
+    """Convert the value to one type."""
     origin = get_origin(member) or member
     if origin is Literal:
         fits = any(value == each and type(value) is type(each) for each in get_args(member))
@@ -237,7 +237,7 @@ def _describe(value: Any, members: Sequence[Any]) -> str:
     )
     hint = nearest(value, map(str, choices)) if isinstance(value, str) else ""
     if value is False and "no" in choices:
-        hint = " (a plain no is false in YAML: write 'no')"
+        hint = " (YAML reads an unquoted no as false: write 'no')"
     return f"must be {must}, but it is {'null' if value is None else repr(value)}{hint}"
 
 

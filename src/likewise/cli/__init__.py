@@ -1,4 +1,4 @@
-"""The command line: ``likewise train``, ``evaluate``, ``embed``, …; the only place where strings become objects."""
+"""The command line: ``likewise train``, ``evaluate``, ``embed``, …; the only place that turns strings into objects."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ _PLACES = {
     "commands": "COMMANDS Command",
 }
 
-# commands that list or help answer at once
+# lazy, so that listings and help start fast
 __getattr__, __dir__ = lazy_names(__name__, _PLACES)

@@ -1,4 +1,4 @@
-"""The program: find the command, run it, and tell a mistake from a fault."""
+"""The program: find the command, run it, and separate user errors from bugs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from likewise.progress import quiet
 from likewise.sanitize import hide_in, hide_passwords, hide_secrets
 
 STARTED = time.monotonic()
-"""When the program began, before a command imports torch."""
+"""Start time of the program, before a command imports torch."""
 
 EXAMPLES = (
     "likewise demo",
@@ -37,7 +37,7 @@ EXAMPLES = (
 )
 
 NEXT_STEP = re.compile(r"\blikewise [a-z]|\bpip install|\bapt-get|--[a-z]|did you mean")
-"""What a refusal has that names the next step: a command, an option or a suggestion."""
+"""Matches error messages that already name a next step: a command, an option or a suggestion."""
 
 OUT = ("-o", "--out")
 """Options that name a file or a folder to write."""
@@ -53,23 +53,23 @@ NO_ROOM = (
     errno.EISDIR,
     errno.ENAMETOOLONG,
 )
-"""Errors of a folder or disk, which the user can put right."""
+"""File system errors that the user can fix."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Args:
-        words: the command line without the program's name; by default that of the process.
+        words: the arguments without the program's name (default: ``sys.argv[1:]``).
 
     Returns:
-        The exit code: 0; 2 for a mistake of the user; 1 where a command failed otherwise; 130 after Ctrl-C.
+        The exit code: 0 for success, 2 for a user error, 1 for any other failure, 130 after Ctrl-C.
 
     Examples:
         >>> main(["trian"])
         2
     """
-    if words is None:  # a program, whose faults Python prints
+    if words is None:  # run as a program: Python prints tracebacks of bugs
         words = sys.argv[1:]
         sys.excepthook = partial(_print_fault, words)
     words = list(words)
@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show
             warnings.simplefilter("always", Note)
             return _run(words)
-    except BrokenPipeError:  # the reader of the output has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (UserError, OSError, KeyboardInterrupt) as error:
@@ -97,7 +97,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"likewise: {hide_in(str(error), words)}", file=sys.stderr)
         if isinstance(error, NotAllowed):
             print(f"if you trust it: {_command([*words, *error.flags])}", file=sys.stderr)
-        elif sys.stderr.isatty() and not NEXT_STEP.search(str(error)):  # in a log one sentence stays one line
+        elif sys.stderr.isatty() and not NEXT_STEP.search(str(error)):  # in a log, one error stays one line
             print(f"next: likewise {words[0]} --help", file=sys.stderr)
         return 2
 
@@ -110,15 +110,15 @@ def _print_fault(
 
 
 def _describe_refused(error: OSError) -> str:
-    """What the file system refused; what was there before a full disk stays, because files are replaced whole."""
+    """Describe a file system error; a full disk does not damage existing files, because files are replaced atomically."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return f"{error.filename} cannot be written or read: {error.strerror}"
-    place = "what this command writes" if error.filename is None else error.filename
-    return f"{place} cannot be written: {error.strerror}. Complete files stay; free space and run the command again"
+    place = "the output of this command" if error.filename is None else error.filename
+    return f"{place} cannot be written: {error.strerror}. Complete files are kept; free some space and run the command again"
 
 
 def _command(words: Sequence[str]) -> str:
-    """A command as it can be typed again, but for secrets."""
+    """A command line for the shell, with secrets hidden."""
     return shlex.join(hide_secrets(["likewise", *words]))
 
 
@@ -131,7 +131,9 @@ def _run(words: list[str]) -> int:
         return 0
     name, *rest = words
     if name not in COMMANDS:
-        raise UserError(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
+        raise UserError(
+            f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists the commands'}"
+        )
     _refuse_urls(rest)
     command = COMMANDS[name]
     silence = quiet() if command.shows_progress and QUIET in rest else nullcontext()
@@ -153,13 +155,13 @@ def _run(words: list[str]) -> int:
 
 
 def _refuse_urls(words: Sequence[str]) -> None:
-    """Refuse a URL as a place to write to: it would become the name of a folder, with the password in it."""
+    """Refuse a URL as an output path: it would create a folder whose name contains the password."""
     for before, word in zip(["", *words], words, strict=False):
         name, _, value = word.partition("=")
         place = word if before in OUT else value if name in OUT else ""
         if "://" in place:
             raise UserError(
-                f"--out must be a file or a folder, but it is the URL {place}; --store of likewise index takes a database"
+                f"--out must be a file or a folder, but it is the URL {place}; for a database use likewise index --store"
             )
 
 
@@ -168,7 +170,7 @@ def _describe_missing(command: str, package: Package) -> str:
 
 
 def overview() -> str:
-    """What ``likewise --help`` says.
+    """The text of ``likewise --help``.
 
     Examples:
         >>> print(overview().splitlines()[0])
@@ -181,8 +183,8 @@ def overview() -> str:
         rows = [(name.ljust(wide), each.help) for name, each in COMMANDS.items() if each.group == group]
         lines += [bold(group), columns(rows), ""]
     lines += [bold("examples"), *(f"  {example}" for example in EXAMPLES), ""]
-    lines += [f"{QUIET} shows no progress; results and errors are printed."]
-    lines += ["--debug, or LIKEWISE_DEBUG=1, shows where an error came from."]
+    lines += [f"{QUIET} hides progress; results and errors are still printed."]
+    lines += ["--debug or LIKEWISE_DEBUG=1 shows the traceback of an error."]
     return "\n".join(lines)
 
 
@@ -194,5 +196,5 @@ def _show(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> Any:
-    """A warning is a sentence for the user, not a place in our code."""
+    """Print a warning as a sentence, without the file and line."""
     print(f"note: {hide_passwords(str(message))}", file=sys.stderr)

@@ -8,11 +8,11 @@ from typing import NoReturn
 from likewise.app import UserError, nearest
 from likewise.cli.commands import COMMANDS
 
-QUIET, QUIET_HELP = "--quiet", "show no progress"
+QUIET, QUIET_HELP = "--quiet", "hide progress"
 
 
 class Arguments(argparse.ArgumentParser):
-    """argparse's parser, whose errors are mistakes that suggest what was meant.
+    """argparse's parser, which raises `UserError` and suggests similar option names.
 
     Examples:
         >>> options = Arguments("report", "Write a report.")
@@ -29,7 +29,7 @@ class Arguments(argparse.ArgumentParser):
             self.add_argument(QUIET, action="store_true", help=QUIET_HELP)  # `likewise.cli.app` obeys it
 
     def error(self, message: str) -> NoReturn:
-        """Raise a mistake."""
+        """Raise a `UserError`."""
         strange = message.removeprefix("unrecognized arguments: ")
         if strange != message:
             word = strange.split()[0]

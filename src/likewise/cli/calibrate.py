@@ -1,4 +1,4 @@
-"""``likewise calibrate``: what a model's similarities mean, learned from labeled images and stored in its file."""
+"""``likewise calibrate``: fit match probabilities to labeled images and store them in the model's file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from likewise.cli.screen import bold, columns, note, print_broken
 
 
 def run(words: Sequence[str]) -> int:
-    """Learn thresholds and probabilities from labeled images, and write them into the model's file.
+    """Fit thresholds and probabilities to labeled images, and write them into the model's file.
 
     Examples:
         >>> run(["nowhere", "photos"])
@@ -40,8 +40,8 @@ def run(words: Sequence[str]) -> int:
 def _parser() -> Arguments:
     parser = Arguments(
         "calibrate",
-        "Learn from labeled images, of classes that the model was not trained on, which similarity means that two show "
-        "the same, and how likely; it is written into the model's file.",
+        "Fit the similarity threshold and the probability that two images show the same thing to labeled images of "
+        "classes that the model was not trained on. The result is written into the model's file.",
     )
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
     parser.add_argument(
@@ -49,7 +49,7 @@ def _parser() -> Arguments:
         metavar="IMAGES",
         nargs="?",
         type=Path,
-        help="a folder of folders, one for each class, or a table with labels (default: a run's validation classes)",
+        help="a folder with one subfolder per class, or a table with labels (default: a run's validation classes)",
     )
     parser.add_argument(
         "--far",
@@ -57,10 +57,14 @@ def _parser() -> Arguments:
         nargs="+",
         type=float,
         default=list(RATES),
-        help="wanted false-accept rates: how often different things may pass as the same (0.1 0.01 0.001)",
+        help="false-accept rates: the fraction of different pairs accepted as the same (0.1 0.01 0.001)",
     )
     parser.add_argument(
-        "-o", "--out", metavar="FILE", type=Path, help="write a calibrated copy there (default: into the model's file)"
+        "-o",
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="write a calibrated copy to FILE (default: into the model's file)",
     )
     parser.add_argument(
         "--allow", metavar="PACKAGE", action="append", default=[], help="import this package if the run's data need it"
@@ -72,7 +76,7 @@ def _parser() -> Arguments:
 
 def _show(calibrated: CalibratedModel) -> None:
     learned = calibrated.calibration
-    print(bold(f"learned from {calibrated.images:,} images of {calibrated.classes:,} classes"))
+    print(bold(f"fitted to {calibrated.images:,} images of {calibrated.classes:,} classes"))
     print(columns([("genuine pairs", f"{learned.genuine:,}"), ("impostors", f"{learned.impostors:,}")]))
     rows = [("false accepts", "threshold", "true accepts")]
     rows += [(f"{each.far:g}", f"{each.threshold:.4f}", f"{each.tar:.4f}") for each in learned.points]
@@ -82,4 +86,6 @@ def _show(calibrated: CalibratedModel) -> None:
     else:
         print(f"probabilities are off by {learned.error:.3f} on average, on classes left out of the fit")
     for rate in learned.guessed():
-        note(f"{learned.impostors:,} impostors are few for a rate of {rate:g}: less than ten decide its threshold")
+        note(
+            f"{learned.impostors:,} different pairs are too few for a rate of {rate:g}: fewer than ten determine its threshold"
+        )

@@ -1,4 +1,4 @@
-"""What can be asked for by name, with a sentence about each: a table, so that a listing does not wait for torch.
+"""The names that can be listed, with a sentence about each: a table, so that a listing does not import torch.
 
 ``make catalog`` writes the table, ``catalog.json``, from the library's classes (`tools/write_catalog.py`).
 """
@@ -16,11 +16,11 @@ FILE = Path(__file__).with_name("catalog.json")
 
 @dataclass(frozen=True)
 class Entry:
-    """A class or function that can be asked for by name.
+    """A class or function that is listed by name.
 
     Args:
         name: its name.
-        family: what its module is about.
+        family: the topic of its module.
         summary: the first paragraph of its docstring.
         defaults: its hyper-parameters and their defaults, as text.
 

@@ -1,4 +1,4 @@
-"""``likewise classify``: the classes of images, by the votes of their nearest labeled neighbors."""
+"""``likewise classify``: classify images by votes of their nearest labeled neighbors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from likewise.cli.image_options import add_table_options, add_transform_option
 from likewise.cli.screen import note, print_broken, suggest, table
 
 LISTED = 40
-"""Predictions that are printed."""
+"""Maximum number of printed predictions."""
 
 COLUMNS = ["query", "label", "share", "nearest", "score", "truth"]
 
@@ -60,8 +60,8 @@ def run(words: Sequence[str]) -> int:
 def _parser() -> Arguments:
     parser = Arguments(
         "classify",
-        "Name the class of images: the k nearest labeled ones vote. Nothing is trained, and classes that the model has "
-        "not seen need only examples.",
+        "Classify images: the k nearest labeled images vote. Nothing is trained; classes that the model has not seen "
+        "need only examples.",
     )
     parser.add_argument(
         "source", metavar="SOURCE", help="an index with labels, a run (its training images vote), or a model"
@@ -72,17 +72,17 @@ def _parser() -> Arguments:
     parser.add_argument(
         "--examples", metavar="IMAGES", type=Path, help="labeled images that vote: a folder of folders, or a table"
     )
-    parser.add_argument("-k", metavar="N", type=int, default=5, help="how many neighbors vote (5)")
+    parser.add_argument("-k", metavar="N", type=int, default=5, help="number of neighbors that vote (5)")
     parser.add_argument("--weighted", action="store_true", help="nearer neighbors count more: exp(similarity / T)")
-    parser.add_argument("--temperature", metavar="T", type=float, default=0.07, help="of --weighted (0.07)")
-    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help=f"a table ({', '.join(TABLE_FORMATS)})")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line for each image")
+    parser.add_argument("--temperature", metavar="T", type=float, default=0.07, help="T of --weighted (0.07)")
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help=f"write a table ({', '.join(TABLE_FORMATS)})")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per image")
     parser.add_argument(
         "--allow",
         metavar="PACKAGE",
         action="append",
         default=[],
-        help="import this package if the run's data are its class",
+        help="import this package if the run's data set is a class of it",
     )
     add_transform_option(parser)
     add_table_options(parser)
@@ -100,4 +100,4 @@ def _show(found: Classification) -> None:
     print(f"{found.examples:,} examples of {found.classes:,} classes")
     if found.accuracy is not None:
         known = sum(each.truth is not None for each in found.predictions)
-        print(f"{100 * found.accuracy:.2f} per cent of the {known:,} images that lie in a class are classified as it")
+        print(f"{100 * found.accuracy:.2f} percent of the {known:,} images with a known class are classified correctly")

@@ -10,11 +10,11 @@ class Command:
     """A command of the command line.
 
     Args:
-        group: under which heading it stands.
-        help: what it does, on one line.
-        module: where it is, imported only when it is asked for.
-        function: what is called with the words after the command; returns an exit code.
-        extra: the extra of likewise without which it cannot start.
+        group: the heading that lists it.
+        help: a one-line description.
+        module: the module, imported only when the command runs.
+        function: the function, called with the arguments after the command; returns an exit code.
+        extra: the extra of likewise that it requires.
 
     Examples:
         >>> COMMANDS["doctor"].module
@@ -29,49 +29,56 @@ class Command:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether it takes ``--quiet``; commands that need no extra answer at once."""
+        """Whether it accepts ``--quiet``; commands without an extra finish immediately."""
         return self.extra is not None
 
 
-TRY, WORK, COMPARE, LOOK = "try it", "train and use", "compare fairly", "look up"
+TRY, WORK, COMPARE, LOOK = "try it", "train and use", "compare fairly", "reference"
 
 COMMANDS = {
-    "demo": Command(TRY, "see it work in two minutes: no data, no GPU needed", "likewise.cli.demo"),
-    "doctor": Command(TRY, "what is installed, what is missing and how to get it", "likewise.cli.doctor", extra=None),
+    "demo": Command(TRY, "see it work in two minutes, without data or a GPU", "likewise.cli.demo"),
+    "doctor": Command(
+        TRY, "check what is installed and how to install what is missing", "likewise.cli.doctor", extra=None
+    ),
     "init": Command(WORK, "write a commented configuration for a folder of pictures", "likewise.cli.init"),
-    "train": Command(WORK, "train an embedding, chosen on validation classes, with a report", "likewise.cli.train"),
+    "train": Command(WORK, "train an embedding, select it on validation, write a report", "likewise.cli.train"),
     "evaluate": Command(WORK, "measure a run's model; --test opens the sealed test set", "likewise.cli.evaluate"),
     "embed": Command(WORK, "turn a folder or table of images into vectors", "likewise.cli.embed"),
-    "index": Command(WORK, "make an index of images in which look-alikes are found", "likewise.cli.index"),
+    "index": Command(WORK, "build an index of images for similarity search", "likewise.cli.index"),
     "search": Command(WORK, "find look-alikes, near-duplicates and clusters in an index", "likewise.cli.search"),
-    "classify": Command(WORK, "name the class of images, by their nearest labeled neighbors", "likewise.cli.classify"),
-    "serve": Command(WORK, "a search page for an index, or for a folder of pictures", "likewise.cli.serve"),
-    "verify": Command(WORK, "are two images of the same thing? with a probability", "likewise.cli.verify"),
-    "calibrate": Command(WORK, "learn that from labeled images, and keep it with the model", "likewise.cli.calibrate"),
-    "export": Command(WORK, "a model for other programs: ONNX, torch.export, a hub's folder", "likewise.cli.export"),
-    "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "write_report"),
+    "classify": Command(WORK, "classify images by their nearest labeled neighbors", "likewise.cli.classify"),
+    "serve": Command(WORK, "serve a search page for an index or a folder of pictures", "likewise.cli.serve"),
+    "verify": Command(WORK, "estimate the probability that two images show the same thing", "likewise.cli.verify"),
+    "calibrate": Command(WORK, "fit these probabilities to labeled images, for verify", "likewise.cli.calibrate"),
+    "export": Command(WORK, "export a model: ONNX, torch.export or a model hub folder", "likewise.cli.export"),
+    "report": Command(WORK, "rewrite a run's report", "likewise.cli.evaluate", "write_report"),
     "compare": Command(
-        COMPARE, "which of two methods is better, if they are distinguishable", "likewise.cli.comparing", "compare"
+        COMPARE, "test which of two methods is better, if distinguishable", "likewise.cli.comparing", "compare"
     ),
     "tune": Command(COMPARE, "search hyper-parameters on validation classes", "likewise.cli.tuning", "tune"),
-    "repeat": Command(COMPARE, "one method with several seeds: mean and interval", "likewise.cli.tuning", "repeat"),
+    "repeat": Command(
+        COMPARE, "train one method with several seeds: mean and interval", "likewise.cli.tuning", "repeat"
+    ),
     "tournament": Command(
-        COMPARE, "methods x settings x seeds, resumed at will, ranked at the end", "likewise.cli.tournament"
+        COMPARE, "train methods x settings x seeds, resumable, and rank them", "likewise.cli.tournament"
     ),
     "leaderboard": Command(
-        COMPARE, "rank the methods of studies and runs, unless that is unfair", "likewise.cli.comparing", "leaderboard"
+        COMPARE,
+        "rank the methods of studies and runs if the comparison is fair",
+        "likewise.cli.comparing",
+        "leaderboard",
     ),
-    "study": Command(
-        COMPARE, "run a planned study, pack it for another machine, merge, export", "likewise.cli.study_commands"
-    ),
-    "lens": Command(LOOK, "what a loss does: a page with points to drag, weights and forces", "likewise.cli.lens"),
+    "study": Command(COMPARE, "run a planned study; pack, merge and export it", "likewise.cli.study_commands"),
+    "lens": Command(LOOK, "see what a loss does: drag points, watch weights and forces", "likewise.cli.lens"),
     "losses": Command(
-        LOOK, "every loss; with a name: its formula, options and source", "likewise.cli.listings", "losses", extra=None
+        LOOK, "list the losses; with a name: formula, options and source", "likewise.cli.listings", "losses", extra=None
     ),
-    "trunks": Command(LOOK, "every network and its weights", "likewise.cli.listings", "trunks", extra=None),
-    "datasets": Command(LOOK, "every data set and how to get it", "likewise.cli.listings", "datasets", extra=None),
+    "trunks": Command(LOOK, "list the networks and their weights", "likewise.cli.listings", "trunks", extra=None),
+    "datasets": Command(
+        LOOK, "list the data sets and how to get them", "likewise.cli.listings", "datasets", extra=None
+    ),
     "recipes": Command(
-        LOOK, "the set-ups of papers, for --config NAME", "likewise.cli.listings", "recipes", extra=None
+        LOOK, "list the set-ups of papers, for --config NAME", "likewise.cli.listings", "recipes", extra=None
     ),
 }
 """Every command by its name."""

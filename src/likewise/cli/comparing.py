@@ -1,4 +1,4 @@
-"""``likewise leaderboard`` and ``likewise compare``: which method is better, if that can be said."""
+"""``likewise leaderboard`` and ``likewise compare``: rank methods and test which one is better."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from likewise.protocols import Unfair
 
 
 def leaderboard(words: Sequence[str]) -> int:
-    """Rank the methods of studies and runs, unless that would be unfair.
+    """Rank the methods of studies and runs; refuse unfair comparisons.
 
     Examples:
         >>> leaderboard(["nowhere"])
         Traceback (most recent call last):
         likewise.app.errors.UserError: nowhere must be the folder of a study or of a run, but it is neither
     """
-    parser = _make_parser("leaderboard", "Rank methods by their means over seeds, unless that would be unfair.")
-    parser.add_argument("--by", metavar="COLUMN", nargs="+", help="what tells the lines apart (method)")
+    parser = _make_parser("leaderboard", "Rank methods by their means over seeds; unfair comparisons are refused.")
+    parser.add_argument("--by", metavar="COLUMN", nargs="+", help="columns that identify a row (method)")
     options = parser.parse_args(words)
     alone = options.by is None and len(options.folders) == 1 and (options.folders[0] / "study.yaml").exists()
     try:
@@ -58,7 +58,9 @@ def compare(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.app.errors.UserError: nowhere must be the folder of a study or of a run, but it is neither
     """
-    parser = _make_parser("compare", "Say of every two methods which is better, or that they are not distinguishable.")
+    parser = _make_parser(
+        "compare", "Test for each pair of methods which is better, or report that they are not distinguishable."
+    )
     parser.add_argument("--methods", metavar="NAME", nargs="+", help="only these (default: all)")
     parser.add_argument("--holm", action="store_true", help="correct for many comparisons (Holm 1979)")
     options = parser.parse_args(words)
@@ -90,13 +92,15 @@ def _make_parser(command: str, description: str) -> Arguments:
         "--metric",
         help="a column: test MAP@R, val MAP@R, test R@1, … (default: test MAP@R; val MAP@R while a test set is sealed)",
     )
-    parser.add_argument("--allow-unfair", action="store_true", help="also what differs in more than the method")
+    parser.add_argument(
+        "--allow-unfair", action="store_true", help="also rank runs that differ in more than the method"
+    )
     return parser
 
 
 def _print_unfair(unfair: Unfair) -> int:
-    print(bold("not ranked, because it would be unfair:"))
+    print(bold("not ranked, because the comparison would be unfair:"))
     for each in unfair.differences:
         print(paragraph(f"{each}. {each.why}", indent=2))
-    print("--allow-unfair ranks all the same, and says so in the table")
+    print("--allow-unfair ranks them anyway and marks the table")
     return 1

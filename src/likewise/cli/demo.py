@@ -1,4 +1,4 @@
-"""``likewise demo``: a few losses learn characters, and are measured on others that they never saw."""
+"""``likewise demo``: train a few losses on drawn characters and measure them on unseen ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.screen import bold, columns
 from likewise.metrics import Interval
 
-CHARACTERS = "719 characters to learn from, 143 to choose the best model by, 576 sealed until the end"
+CHARACTERS = "719 characters for training, 143 for model selection, 576 sealed until the end"
 
 
 def run(words: Sequence[str]) -> int:
@@ -24,12 +24,12 @@ def run(words: Sequence[str]) -> int:
     """
     parser = Arguments("demo", "Train a few losses on drawn characters; no data needed.")
     parser.add_argument("--out", type=Path, default=Path("runs/demo"), help="where the runs go (default: runs/demo)")
-    parser.add_argument("--epochs", type=int, default=4, help="of 100 batches, for each loss (default: 4)")
-    parser.add_argument("--images-per-class", type=int, default=24, help="drawn of each character (default: 24)")
-    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: 0)")
+    parser.add_argument("--epochs", type=int, default=4, help="per loss, of 100 batches each (default: 4)")
+    parser.add_argument("--images-per-class", type=int, default=24, help="images per character (default: 24)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     options = parser.parse_args(words)
     begin = time.monotonic()
-    print(bold("likewise demo: learn some characters, then find others that were never shown"))
+    print(bold("likewise demo: train on some characters, then retrieve others that were never seen"))
     print(f"  {CHARACTERS}", flush=True)
     demo = run_demo(
         options.out,
@@ -39,7 +39,7 @@ def run(words: Sequence[str]) -> int:
         on_trained=_print_training,
         on_test=_print_choice,
     )
-    print(bold("\non the characters that no network has seen, in per cent, with 95% intervals"))
+    print(bold("\non unseen characters, in percent, with 95% intervals"))
     rows = [(name, _percent(found["R@1"]), _percent(found["MAP@R"])) for name, found in demo.scores.items()]
     print(columns([("", "R@1", "MAP@R"), *rows]))
     print(f"\nthe report, for a browser: {demo.page}")
@@ -54,7 +54,9 @@ def _print_training(training: DemoTraining) -> None:
 
 
 def _print_choice(best: DemoTraining) -> None:
-    print(f"\nbest on validation: {best.name}. Now the seal is broken, and each run's record says so.", flush=True)
+    print(
+        f"\nbest on validation: {best.name}. Opening the sealed test set; the record of each run notes it.", flush=True
+    )
 
 
 def _percent(value: Interval) -> str:

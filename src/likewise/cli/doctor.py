@@ -20,12 +20,12 @@ from likewise.cli.screen import bold, columns
 OLDEST = (3, 11)
 
 REQUIRED = ("torch", "numpy")
-"""Distributions without which nothing can be computed."""
+"""Required distributions."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was looked at.
+    """One checked item.
 
     Examples:
         >>> Finding("python", "3.13.1").good
@@ -38,7 +38,7 @@ class Finding:
 
 
 def run(words: Sequence[str]) -> int:
-    """Look at everything; the exit code is 1 if something is missing that the library cannot do without.
+    """Check everything; the exit code is 1 if a required part is missing.
 
     Examples:
         >>> run(["--all"])
@@ -47,10 +47,10 @@ def run(words: Sequence[str]) -> int:
     """
     options = Arguments(
         "doctor",
-        "What is installed, what is missing and how to get it; or whether stored files are as they were written.",
+        "Check what is installed and how to install what is missing; or check stored files against their checksums.",
     )
     options.add_argument(
-        "places", metavar="RUN | INDEX | MODEL", nargs="*", type=Path, help="compare its files with their checksums"
+        "places", metavar="RUN | INDEX | MODEL", nargs="*", type=Path, help="compare the files with their checksums"
     )
     given = options.parse_args(words)
     if given.places:
@@ -71,7 +71,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _check_artifact(place: Path) -> int:
-    """Compare what is stored with its checksums; 1 if something is damaged."""
+    """Compare stored files with their checksums; the exit code is 1 if one is damaged."""
     from likewise.app import check_artifact
 
     checks = check_artifact(place)
@@ -80,9 +80,7 @@ def _check_artifact(place: Path) -> int:
             print(f"DAMAGED: {each.file}: {each.problem}")
     damaged = sum(each.problem is not None for each in checks)
     print(
-        f"{place}: {len(checks)} files, {damaged} damaged"
-        if damaged
-        else f"{place}: {len(checks)} files, all as written"
+        f"{place}: {len(checks)} files, {damaged} damaged" if damaged else f"{place}: {len(checks)} files, all intact"
     )
     return 1 if damaged else 0
 
@@ -92,7 +90,7 @@ def _row(finding: Finding, bad: str = "MISSING") -> tuple[str, str]:
 
 
 def python_and_packages() -> Iterator[Finding]:
-    """Python, this library and what it cannot do without.
+    """Check Python, this library and its required packages.
 
     Examples:
         >>> next(python_and_packages()).what
@@ -108,7 +106,7 @@ def python_and_packages() -> Iterator[Finding]:
 
 
 def devices() -> Iterator[Finding]:
-    """What can be computed on.
+    """Check the CPU and GPUs.
 
     Examples:
         >>> next(devices()).what
@@ -127,12 +125,12 @@ def devices() -> Iterator[Finding]:
     elif torch.backends.mps.is_available():
         yield Finding("mps", "Apple's GPU")
     else:
-        built = "torch is built for it" if torch.version.cuda else "this torch is built for the CPU"
-        yield Finding("gpu", f"none is seen ({built})")
+        built = "torch is built for CUDA" if torch.version.cuda else "this torch is built for the CPU only"
+        yield Finding("gpu", f"not found ({built})")
 
 
 def places() -> Iterator[Finding]:
-    """Fonts for glyphs, and room for decoded images.
+    """Check the fonts for glyphs, and the space for decoded images.
 
     Examples:
         >>> [each.what for each in places()]
@@ -151,18 +149,18 @@ def places() -> Iterator[Finding]:
 
 
 def _cache(folder: Path) -> Finding:
-    """Whether decoded images can be kept, and how much room there is."""
+    """Whether the cache of decoded images is writable, and its free space."""
     there = folder
     while not there.exists():
         there = there.parent
     free = f"{shutil.disk_usage(there).free / 2**30:.0f} GiB free"
     if not os.access(there, os.W_OK):
-        return Finding("cache", f"{folder} cannot be written to: LIKEWISE_CACHE names another folder", False)
+        return Finding("cache", f"{folder} cannot be written; set LIKEWISE_CACHE to another folder", False)
     return Finding("cache", f"{folder}, {free}")
 
 
 def check_tasks() -> Iterator[Finding]:
-    """Whether the packages of each task are there, and the command that installs what is not.
+    """Whether the packages of each task are installed, and the command that installs missing ones.
 
     Examples:
         >>> next(check_tasks()).text
@@ -178,7 +176,7 @@ def check_tasks() -> Iterator[Finding]:
 
 
 def optional() -> Iterator[Finding]:
-    """What is there of the packages that no task needs, and how to get what is not.
+    """Optional packages: installed versions, or how to install them.
 
     Examples:
         >>> [each.what for each in optional()]

@@ -1,4 +1,4 @@
-"""``likewise embed``: images to vectors; killed at any moment, it goes on where it was."""
+"""``likewise embed``: embed images; resumes where it was interrupted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(words: Sequence[str]) -> int:
             on_start=lambda start: print_start(start, str(options.images)),
         )
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from here", file=sys.stderr)
+        print("stopped; run the same command again to continue", file=sys.stderr)
         return 130
     print_broken(embedded.broken, f"broken_paths in {embedded.file} lists")
     total, faults = embedded.count + len(embedded.broken), ""
@@ -53,13 +53,13 @@ def run(words: Sequence[str]) -> int:
 
 
 def _parser() -> Arguments:
-    parser = Arguments("embed", "Turn images into vectors: one row for each, written to a NumPy file.")
+    parser = Arguments("embed", "Embed images and write the vectors, one row per image, to a NumPy file.")
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
     parser.add_argument(
         "images", metavar="IMAGES", type=Path, help="a folder, nested or flat, or a table (.csv, .tsv, .parquet)"
     )
-    parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where to: a file.npz")
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="output file (.npz)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     parser.add_argument("--half", action="store_true", help="store float16: half the size")
     add_transform_option(parser)
     add_table_options(parser)

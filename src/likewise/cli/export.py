@@ -1,4 +1,4 @@
-"""``likewise export``: a model for other programs, compared with torch before it is left there."""
+"""``likewise export``: write a model for other programs and verify it against torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from likewise.search import EXPORT_FORMATS
 
 
 def run(words: Sequence[str]) -> int:
-    """Write a model as ONNX, as a program of torch.export, or as a folder for a model hub.
+    """Write a model as ONNX, as a torch.export program, or as a folder for a model hub.
 
     Examples:
         >>> run(["nowhere", "-o", "birds"])
@@ -22,12 +22,12 @@ def run(words: Sequence[str]) -> int:
     """
     parser = Arguments(
         "export",
-        "Write a model for other programs. What is written is read again and compared with torch on random images; a "
-        "file that differs is not left there.",
+        "Export a model for other programs. The written file is read back and compared with torch on random images; a "
+        "file that differs is deleted.",
     )
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
     parser.add_argument(
-        "-o", "--out", metavar="PLACE", type=Path, required=True, help="a folder, or a file .onnx, .pt2"
+        "-o", "--out", metavar="PLACE", type=Path, required=True, help="a folder, or a .onnx or .pt2 file"
     )
     parser.add_argument(
         "--format",
@@ -39,7 +39,7 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument(
         "--without-preprocessing",
         action="store_true",
-        help="the graph takes float32 images (B, C, h, w) that are resized, cropped and scaled (default: uint8 images "
+        help="the graph takes preprocessed float32 images (B, C, h, w) (default: uint8 images "
         "(B, H, W, 3) of any one size)",
     )
     add_transform_option(parser)
@@ -58,7 +58,7 @@ def run(words: Sequence[str]) -> int:
         print(folder / each.files[0])
         print(f"  {each}")
     if options.out.is_dir():
-        print(f"what was compared: {options.out / 'export.json'}")
+        print(f"details of the comparison: {options.out / 'export.json'}")
     if any("embed.py" in each.files for each in exports):
         print(f"next, without torch: {shlex.join(['python', str(options.out / 'embed.py'), 'a.jpg'])}")
     return 0

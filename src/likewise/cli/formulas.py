@@ -23,10 +23,10 @@ _LETTERS = {"¯": "\u0304", "^": "\u0302", "~": "\u0303"}
 
 @dataclass(frozen=True)
 class Described:
-    """A docstring in pieces.
+    """A parsed docstring.
 
     Args:
-        paragraphs: the text before its first section; a formula of its own lines begins with a tab.
+        paragraphs: the text before its first section; a displayed formula begins with a tab.
         arguments: what each argument means.
 
     Examples:
@@ -59,7 +59,7 @@ def describe(thing: object) -> Described:
 
 
 def plain(text: str) -> str:
-    r"""Text without markup; formulas inside it are made readable.
+    r"""Text without markup; with readable inline formulas.
 
     Examples:
         >>> plain("with $\\lambda$ as ``margin``")
@@ -71,7 +71,7 @@ def plain(text: str) -> str:
 
 
 def readable(formula: str) -> str:
-    r"""A formula of LaTeX in plain characters.
+    r"""Convert a LaTeX formula to plain characters.
 
     Examples:
         >>> readable(r"\frac1\alpha\log\Bigl[1+\sum_{k\in P_i}e^{-\alpha(s_{ik}-\lambda)}\Bigr]")

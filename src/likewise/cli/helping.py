@@ -1,4 +1,4 @@
-"""What ``likewise train --help`` says: every option on a line or two, with the options of each class."""
+"""The text of ``likewise train --help``: every option in a line or two, with the options of each class."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def help_of(parser: ArgumentParser) -> str:
 
     Examples:
         >>> parser = ArgumentParser(usage="likewise train [--OPTION VALUE …]", add_help=False)
-        >>> _ = parser.add_argument("--seed", default=0, help="of everything that is left to chance.")
+        >>> _ = parser.add_argument("--seed", default=0, help="the random seed.")
         >>> print(help_of(parser), end="")
         usage: likewise train [--OPTION VALUE …]
         <BLANKLINE>
         options
-          --seed  of everything that is left to chance (0)
+          --seed  the random seed (0)
     """
     pieces = [] if parser.usage is None else [f"usage: {parser.usage}"]
     pieces += [paragraph(each) for each in (parser.description or "").split("\n\n") if each.strip()]
@@ -32,7 +32,7 @@ def help_of(parser: ArgumentParser) -> str:
 
 
 def _title(group: Any, rows: list[tuple[str, str]]) -> str:
-    """What a group is about; the base classes of torch have nothing to say here."""
+    """The description of a group; those of torch base classes are left out."""
     title = (group.title or "options").split(":")[0]
     known = {"--data": "The data", "--loss": "The loss", "--sampler": "The batches", "--config": "General"}
     return next((each for name, each in known.items() if rows[0][0].strip() == name), title)

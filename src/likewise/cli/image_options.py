@@ -11,7 +11,9 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.screen import columns
 from likewise.data import TRANSFORMS
 
-MODEL_HELP = "a model (.safetensors), a run's folder (its best), or a published network such as efficientnet_lite0"
+MODEL_HELP = (
+    "a model (.safetensors), a run's folder (its best model), or a published network such as efficientnet_lite0"
+)
 
 
 def add_transform_option(parser: Arguments) -> None:
@@ -27,7 +29,7 @@ def add_transform_option(parser: Arguments) -> None:
         "--transform",
         metavar="NAME",
         choices=sorted(TRANSFORMS),
-        help=f"crop and scaling of images ({', '.join(sorted(TRANSFORMS))}); by default as in the model's run",
+        help=f"crop and scaling of images ({', '.join(sorted(TRANSFORMS))}; default: as in the model's run)",
     )
 
 
@@ -40,9 +42,16 @@ def add_table_options(parser: Arguments) -> None:
         >>> parser.parse_args(["--path-column", "file"]).path_column
         'file'
     """
-    parser.add_argument("--root", metavar="FOLDER", type=Path, help="where a table's paths begin (default: its folder)")
-    parser.add_argument("--path-column", metavar="NAME", default="path", help="a table's column of paths (path)")
-    parser.add_argument("--label-column", metavar="NAME", default="label", help="its column of classes, if any (label)")
+    parser.add_argument(
+        "--root",
+        metavar="FOLDER",
+        type=Path,
+        help="the folder that a table's paths are relative to (default: the table's folder)",
+    )
+    parser.add_argument("--path-column", metavar="NAME", default="path", help="the table's path column (path)")
+    parser.add_argument(
+        "--label-column", metavar="NAME", default="label", help="the table's class column, if any (label)"
+    )
 
 
 def add_embedding_options(parser: Arguments) -> None:
@@ -54,15 +63,17 @@ def add_embedding_options(parser: Arguments) -> None:
         >>> parser.parse_args(["--workers", "2"]).workers
         2
     """
-    parser.add_argument("--batch", metavar="N", type=int, help="images at once; by default what fits into memory")
-    parser.add_argument("--workers", metavar="N", type=int, help="embed in so many processes")
+    parser.add_argument("--batch", metavar="N", type=int, help="images per batch (default: as many as fit into memory)")
+    parser.add_argument("--workers", metavar="N", type=int, help="number of processes")
     parser.add_argument("--per-gpu", metavar="N", type=int, default=1, help="processes that share a GPU (default: 1)")
     parser.add_argument("--on", metavar="ADDRESS", help="embed on a running Ray cluster: auto, or host:port")
-    parser.add_argument("--follow-links", action="store_true", help="also take what links out of the folder lead to")
+    parser.add_argument(
+        "--follow-links", action="store_true", help="also read files that links lead to outside the folder"
+    )
 
 
 def read_embedding_options(options: Namespace) -> EmbeddingOptions:
-    """Return the options that the three functions above add.
+    """Read the options that the three functions above add.
 
     Examples:
         >>> parser = Arguments("embed", "")
@@ -75,7 +86,7 @@ def read_embedding_options(options: Namespace) -> EmbeddingOptions:
 
 
 def print_start(start: EmbeddingStart, images: str) -> None:
-    """Print what is about to be embedded.
+    """Print the model, the images and the transform before embedding.
 
     Examples:
         >>> print_start(EmbeddingStart("efficientnet_lite0", 72, "the transform glyphs"), "photos")

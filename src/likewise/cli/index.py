@@ -1,4 +1,4 @@
-"""``likewise index``: a model and a folder or table of images to an index that finds look-alikes."""
+"""``likewise index``: build a searchable index from a model and a folder or table of images."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from likewise.search import INDEX_KINDS, STORAGES, THUMBNAIL_SIDE, is_url
 
 
 def run(words: Sequence[str]) -> int:
-    """Make an index, bring one up to date, or put several together.
+    """Build, update or merge indexes.
 
     Examples:
         >>> run(["efficientnet_lite0", "nowhere", "-o", "birds.index"])
@@ -49,14 +49,14 @@ def run(words: Sequence[str]) -> int:
     if action is not None:
         return action(options)
     if options.out is None:
-        raise UserError("likewise index needs a place for the index: -o birds.index")
+        raise UserError("likewise index needs an output folder: -o birds.index")
     _check(options)
     if options.store is not None:
         check_store(options.store)
     try:
         result = _make(options)
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from here", file=sys.stderr)
+        print("stopped; run the same command again to continue", file=sys.stderr)
         return 130
     except UnreadableImagesError as nothing:
         print_broken(nothing.broken)
@@ -70,21 +70,21 @@ def run(words: Sequence[str]) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that cannot be combined."""
     if options.store is not None and (options.update or not is_url(options.store)):
         place = "the URL of a database, postgresql://…"
-        raise UserError(f"--store goes with {'a new index or --merge, not with --update' if options.update else place}")
+        raise UserError(f"--store requires {'a new index or --merge, not with --update' if options.update else place}")
     if options.prune and not options.update:
-        raise UserError("--prune goes with --update: a new index has nothing to remove")
+        raise UserError("--prune requires --update: a new index has nothing to remove")
     if options.prune and (options.shard or options.vectors):
         raise UserError(
-            "--prune needs all images: leave --shard and --vectors out, or the others would be taken for gone"
+            "--prune needs all images: remove --shard and --vectors, or all other images would be removed from the index"
         )
     words = " ".join(options.what) or "neither"
     if options.vectors is not None and not options.merge and len(options.what) > 1:
-        raise UserError(f"likewise index --vectors takes a MODEL or none, but it was given {words}")
+        raise UserError(f"likewise index --vectors takes at most a MODEL, but it was given {words}")
     if options.texts and (options.update or options.shard or options.merge or options.vectors is not None):
-        raise UserError("--texts makes a new index: leave --update, --shard, --merge and --vectors out")
+        raise UserError("--texts builds a new index: remove --update, --shard, --merge and --vectors")
     if options.merge or options.vectors is not None:
         return
     if options.update and len(options.what) not in (1, 2):
@@ -169,9 +169,7 @@ def _print(result: IndexResult, options: argparse.Namespace) -> None:
 
 
 def _parser() -> Arguments:
-    parser = Arguments(
-        "index", "Make an index of images: likewise search finds look-alikes in it, likewise serve shows them."
-    )
+    parser = Arguments("index", "Build an index of images for likewise search and likewise serve.")
     parser.usage = (
         "likewise index MODEL IMAGES -o birds.index [options]\n"
         "       likewise index --update [MODEL] IMAGES -o birds.index [--prune]\n"
@@ -186,26 +184,30 @@ def _parser() -> Arguments:
         nargs="*",
         help=f"{MODEL_HELP}; and a folder, nested or flat, or a table (.csv, .tsv, .parquet), whose columns are kept",
     )
-    parser.add_argument("-o", "--out", metavar="INDEX", type=Path, help="where to: a folder.index")
-    parser.add_argument("--update", action="store_true", help="add new files, replace changed ones")
-    parser.add_argument("--prune", action="store_true", help="with --update: remove those that are gone")
-    parser.add_argument("--merge", action="store_true", help="put indexes of the same model together")
     parser.add_argument(
-        "--vectors", metavar="FILE", type=Path, help="embeddings from elsewhere (.npz: embeddings, paths, labels, …)"
+        "-o", "--out", metavar="INDEX", type=Path, help="the index to write: a folder, such as birds.index"
+    )
+    parser.add_argument("--update", action="store_true", help="add new files and replace changed ones")
+    parser.add_argument("--prune", action="store_true", help="with --update: remove files that no longer exist")
+    parser.add_argument("--merge", action="store_true", help="merge indexes of the same model")
+    parser.add_argument(
+        "--vectors", metavar="FILE", type=Path, help="existing embeddings (.npz: embeddings, paths, labels, …)"
     )
     parser.add_argument(
-        "--texts", action="store_true", help="index the texts of a table, where the model has a text side"
+        "--texts", action="store_true", help="index the texts of a table, if the model has a text encoder"
     )
-    parser.add_argument("--text-column", metavar="NAME", default="text", help="a table's column of texts (text)")
+    parser.add_argument("--text-column", metavar="NAME", default="text", help="the table's text column (text)")
     index_versions.add_options(parser)
-    parser.add_argument("--shard", metavar="I/N", help="only the I-th of N shards, to be merged later")
-    parser.add_argument("--overwrite", action="store_true", help="replace the index if it is there")
+    parser.add_argument("--shard", metavar="I/N", help="index only shard I of N; merge the shards later")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing index")
     parser.add_argument(
-        "--store", metavar="URL", help="put it into a database, too: postgresql://…#name (PostgreSQL with pgvector)"
+        "--store", metavar="URL", help="also store it in a database: postgresql://…#name (PostgreSQL with pgvector)"
     )
-    parser.add_argument("--name", help="the name of the index; by default its file's name")
+    parser.add_argument("--name", help="the name of the index (default: the folder's name)")
     parser.add_argument(
-        "--storage", choices=STORAGES, help="float32, float16 (half the size) or int8 (a quarter); the loss is measured"
+        "--storage",
+        choices=STORAGES,
+        help="float32, float16 (half the size) or int8 (a quarter); the loss in recall is measured",
     )
     parser.add_argument(
         "--approximate",
@@ -217,7 +219,7 @@ def _parser() -> Arguments:
         metavar="PIXELS",
         type=int,
         default=THUMBNAIL_SIDE,
-        help=f"side of small pictures ({THUMBNAIL_SIDE}); 0 for none",
+        help=f"side of the thumbnails in pixels ({THUMBNAIL_SIDE}); 0 for none",
     )
     add_transform_option(parser)
     add_table_options(parser)

@@ -1,4 +1,4 @@
-"""What ``likewise index`` and ``likewise serve`` print of an index."""
+"""Output of ``likewise index`` and ``likewise serve`` about an index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def print_update(result: IndexResult, out: Path, *, is_served: bool = False) -> 
     Args:
         result: what was done.
         out: the index.
-        is_served: whether the index is served next, so that no command has to be suggested.
+        is_served: whether the index is served next, in which case no command is suggested.
 
     Examples:
         >>> import tempfile
@@ -35,8 +35,8 @@ def print_result(result: IndexResult, out: Path, change: str, *, is_served: bool
     Args:
         result: what was done.
         out: the index.
-        change: what was done, in words.
-        is_served: whether the index is served next, so that no command has to be suggested.
+        change: a description of the change.
+        is_served: whether the index is served next, in which case no command is suggested.
 
     Examples:
         >>> import tempfile
@@ -55,7 +55,7 @@ def print_result(result: IndexResult, out: Path, change: str, *, is_served: bool
 
 
 def image_count(count: int) -> str:
-    """A number of images in words.
+    """A number of images as text.
 
     Examples:
         >>> image_count(1), image_count(2000)
@@ -65,7 +65,7 @@ def image_count(count: int) -> str:
 
 
 def summarize(index: Index) -> list[tuple[str, str]]:
-    """What an index holds and what was measured, in words.
+    """Describe the content and the measured recall of an index.
 
     Examples:
         >>> import tempfile
@@ -79,15 +79,19 @@ def summarize(index: Index) -> list[tuple[str, str]]:
     storage = f"{index.storage}, {size / 1e6:,.1f} MB in all"
     loss, near = index.loss, index.near
     if loss is not None:
-        storage += f"; finds {loss.recall:.1%} of the ten nearest that float32 finds, measured with {loss.queries}"
+        storage += (
+            f"; finds {loss.recall:.1%} of the ten nearest neighbors found with float32, measured with {loss.queries}"
+        )
     rows.append(("storage", storage))
     if near is None:
         rows.append(("search", "exact: every image is compared"))
     else:
         name = {"hnsw": "HNSW", "ivfpq": "IVF-PQ"}[near.kind]
         recall = near.recall or 0.0
-        measured = f"finds {recall:.1%} of the ten nearest, {near.faster or 0.0:.0f} times as fast as exact search"
+        measured = (
+            f"finds {recall:.1%} of the ten nearest neighbors, {near.faster or 0.0:.0f} times as fast as exact search"
+        )
         rows.append(("search", f"{name}: {measured}, measured with {near.queries} queries"))
         if recall < 0.95:
-            note(f"{name} misses {1 - recall:.0%} of the nearest here: --exact on a search finds them all")
+            note(f"{name} misses {1 - recall:.0%} of the nearest neighbors here; search with --exact to find them all")
     return rows

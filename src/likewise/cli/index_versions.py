@@ -35,7 +35,7 @@ def add_options(parser: Arguments) -> None:
 
 
 def choose_action(options: argparse.Namespace) -> Action | None:
-    """The action that options ask for; ``None`` if an index is to be made.
+    """The selected action; ``None`` to build an index.
 
     Examples:
         >>> parser = Arguments("index", "")
@@ -56,18 +56,18 @@ def choose_action(options: argparse.Namespace) -> Action | None:
 
 
 def _place(options: argparse.Namespace) -> str:
-    """The one index that is named, in front or after ``-o``."""
+    """The index, given first or after ``-o``."""
     places = [*options.what, *([options.out] if options.out is not None else [])]
     if len(places) != 1:
         listed = " ".join(map(str, places)) or "none"
-        raise UserError(f"this needs one index, such as birds.index, but it was given {listed}")
+        raise UserError(f"this action needs exactly one index, such as birds.index, but it was given {listed}")
     return str(places[0])
 
 
 def _folder(options: argparse.Namespace) -> Path:
     place = _place(options)
     if is_url(place):
-        raise UserError("an index in a database has no versions: its transactions keep it whole")
+        raise UserError("an index in a database has no versions: its transactions keep it consistent")
     return Path(place)
 
 
@@ -108,7 +108,7 @@ def _check(options: argparse.Namespace) -> int:
         checks = check_index(folder)
     damaged = [file for _, files in checks for file in files]
     for file in damaged:
-        print(f"{file} is not what was written")
+        print(f"{file} is damaged: it differs from its checksum")
     files = sum(len(version.card.files) for version, _ in checks)
     print(f"{bold(str(folder))}: {files} files in {len(checks)} versions, {len(damaged)} damaged")
     return 1 if damaged else 0

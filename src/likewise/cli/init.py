@@ -19,11 +19,11 @@ def run(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: there is no folder or table nowhere
     """
     parser = Arguments(
-        "init", "Write a commented configuration for a folder with one folder for each class, or a table."
+        "init", "Write a commented configuration for a folder with one subfolder per class, or for a table."
     )
     parser.add_argument("images", metavar="IMAGES", help="a folder of folders, or a table (.csv, .tsv, .parquet)")
-    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="where to (default: NAME.yaml)")
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help="output file (default: NAME.yaml)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     options = parser.parse_args(words)
     file, summary = write_starter(options.images, options.out, overwrite=options.overwrite)
     print(f"{file}: {summary}")

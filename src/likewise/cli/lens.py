@@ -1,4 +1,4 @@
-"""``likewise lens``: a page on which a batch can be moved, to see what a loss does to it."""
+"""``likewise lens``: write an interactive page that shows what a loss does to a batch."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def run(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: there is no loss Multi-similarty; did you mean Multi-similarity?
     """
     options = Arguments(
-        "lens", "See what a loss does: drag points on a circle, turn hyper-parameters, watch weights and forces."
+        "lens", "See what a loss does: drag points on a circle, change hyper-parameters, watch weights and forces."
     )
     options.add_argument(
         "losses",
         metavar="LOSS",
         nargs="*",
-        help="shown first, and a second one beside it; one of your own by its import path",
+        help="the loss to show, and optionally a second one to compare; your own by its import path",
     )
     options.add_argument("--out", type=Path, default=Path("lens.html"), help="where the page is written (lens.html)")
-    options.add_argument("--no-open", action="store_true", help="write the page, and do not open it in a browser")
+    options.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     asked = options.parse_args(words)
     known = loss_names()
     own = {each: _print_own(each, known) for each in asked.losses if "." in each}
@@ -50,7 +50,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def loss_called(name: str, known: Mapping[str, str]) -> str:
-    """The name of a loss as it stands on the page, from the same name or the class's, however it is spelled.
+    """The page's name of a loss, from that name or the class name, ignoring case and punctuation.
 
     Args:
         name: what was typed.
@@ -61,7 +61,7 @@ def loss_called(name: str, known: Mapping[str, str]) -> str:
         >>> loss_called("ntxent", known), loss_called("TripletLoss", known)
         ('NT-Xent', 'Triplet')
     """
-    # of several with one class the first in the alphabet is the one without a miner
+    # of several with one class, the alphabetically first is the one without a miner
     spelled = {_bare(kind): each for each, kind in sorted(known.items(), reverse=True)}
     spelled |= {_bare(kind.removesuffix("Loss")): each for each, kind in sorted(known.items(), reverse=True)}
     spelled |= {_bare(each): each for each in known}
@@ -72,14 +72,14 @@ def loss_called(name: str, known: Mapping[str, str]) -> str:
 
 
 def _print_own(path: str, known: Mapping[str, str]) -> tuple[str, str]:
-    """A loss of the user's own for the page: its name there, and its JavaScript."""
+    """A user's loss for the page: its name and its JavaScript."""
     from likewise.analysis import script_of
     from likewise.losses import PairLoss, ProxyLoss
 
     path = resolve(KINDS["loss"], path, [path])
     kind = import_class(path)
     with making(f"the loss {path}"):
-        # a class of the library's kind keeps its sliders; any other module is shown as it is made
+        # a loss of the library's base class keeps its sliders; any other module is shown with fixed options
         is_declared = issubclass(kind, PairLoss | ProxyLoss)
         sizes = {"num_classes": 8, "embedding_dim": 2}
         source = kind if is_declared else make(KINDS["loss"], {"class_path": path}, sizes)
@@ -92,9 +92,9 @@ def _bare(name: str) -> str:
 
 
 def _open_browser(page: Path) -> bool:
-    """Whether a browser shows the page now."""
+    """Open the page; whether a browser could show it."""
     if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ):
-        return False  # what is left is a browser in the terminal, which shows no circle
+        return False  # only a text browser is available, which cannot draw
     try:
         return webbrowser.open(page.as_uri())
     except webbrowser.Error:

@@ -1,4 +1,4 @@
-"""``likewise losses``, ``trunks``, ``datasets`` and ``recipes``: what there is, and with a name all about it."""
+"""``likewise losses``, ``trunks``, ``datasets`` and ``recipes``: list what is available, or describe one item."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from likewise.cli.catalog import Entry, entries
 from likewise.cli.screen import bold, columns, paragraph, suggest
 
 IMPORTED = {"losses": "loss", "datasets": "data"}
-"""Commands that describe a class of the user's own, by its import path, and its kind."""
+"""Commands that also describe a user's class by its import path, and its kind."""
 
 
 def losses(words: Sequence[str]) -> int:
@@ -24,7 +24,7 @@ def losses(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: there is no zebra among the losses; likewise losses lists what there is
     """
     listed = entries("loss")
-    name = _name("losses", "Every loss, or all about one: formula, options, limits, source.", words, listed)
+    name = _name("losses", "List the losses, or describe one: formula, options, limits, source.", words, listed)
     if name is not None:
         _describe_class(KINDS["loss"], name, "loss")
         return 0
@@ -35,7 +35,7 @@ def losses(words: Sequence[str]) -> int:
     print(bold("Miners: --loss.miner NAME"))
     print(columns([(each.name, each.summary) for each in entries("miner").values()]) + "\n")
     print(paragraph("A memory of earlier batches around a pair loss: --memory.size 1024 (CrossBatchMemory)."))
-    print(paragraph("likewise losses NAME tells all about one; losses my_module.MyLoss, about one of your own."))
+    print(paragraph("likewise losses NAME describes one; likewise losses my_module.MyLoss describes your own."))
     return 0
 
 
@@ -48,16 +48,20 @@ def recipes(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: there is no zebra among the recipes; likewise recipes lists what there is
     """
     listed = list_recipes()
-    name = _name("recipes", "The set-ups of papers, or the file of one.", words, listed)
+    name = _name("recipes", "List the set-ups of papers, or print the file of one.", words, listed)
     if name is not None:
         print(find_recipe(name).read_text(encoding="utf-8"), end="")
         suggest("train", "--config", name)
         return 0
-    for title, is_loss in (("set-ups: --config NAME", False), ("losses, laid over a set-up: a second --config", True)):
+    for title, is_loss in (("set-ups: --config NAME", False), ("losses, added to a set-up: a second --config", True)):
         print(bold(title))
         rows = [(each, line) for each, line in listed.items() if ("/losses/" in each) == is_loss]
         print(columns(rows) + "\n")
-    print(paragraph("likewise recipes NAME prints one; train --config NAME --print-config shows what it amounts to."))
+    print(
+        paragraph(
+            "likewise recipes NAME prints one; train --config NAME --print-config shows the resulting configuration."
+        )
+    )
     return 0
 
 
@@ -72,17 +76,17 @@ def datasets(words: Sequence[str]) -> int:
     listed = entries("data")
     if any(word.partition("=")[0] == "--sheet" for word in words):
         return _draw_sheet(words, listed)
-    name = _name("datasets", "Every data set, or all about one: its layout, options, and how to get it.", words, listed)
+    name = _name("datasets", "List the data sets, or describe one: layout, options, and how to get it.", words, listed)
     if name is not None:
         _describe_class(KINDS["data"], name, "data")
         return 0
     own = [each for each in listed.values() if each.name in ("ImageFolder", "ImageTable")]
-    for title, some in (("your own images", own), ("known data sets", [e for e in listed.values() if e not in own])):
+    for title, some in (("your own images", own), ("public data sets", [e for e in listed.values() if e not in own])):
         print(bold(title))
         print(columns([(each.name, each.summary) for each in some]) + "\n")
-    print(bold("which images make a batch: --sampler NAME"))
+    print(bold("samplers: --sampler NAME"))
     print(columns([(each.name, each.summary) for each in entries("sampler").values()]) + "\n")
-    print("likewise datasets NAME tells all about one.")
+    print("likewise datasets NAME describes one.")
     return 0
 
 
@@ -95,25 +99,25 @@ def trunks(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: there is no zebra among the trunks; likewise trunks lists what there is
     """
     listed = entries("trunk")
-    name = _name("trunks", "Every network, or all about one: its weights and what they expect.", words, listed)
+    name = _name("trunks", "List the networks, or describe one: its weights and the input they expect.", words, listed)
     if name is not None:
         _describe_trunk(name)
         return 0
     print(columns([(each.name, each.summary) for each in listed.values()]) + "\n")
-    print(paragraph("timm:NAME and transformers:NAME are models of these packages, where they are installed."))
-    print("likewise trunks NAME tells all about one.")
+    print(paragraph("timm:NAME and transformers:NAME use models of these packages, if installed."))
+    print("likewise trunks NAME describes one.")
     return 0
 
 
 def _draw_sheet(words: Sequence[str], known: Iterable[str]) -> int:
-    """Draw random images of a data set into one picture."""
-    options = _sheet_options(Arguments("datasets", "Random images of a data set as one picture."))
+    """Draw random images of a data set as a contact sheet."""
+    options = _sheet_options(Arguments("datasets", "Draw random images of a data set as a contact sheet."))
     options.add_argument("name", metavar="NAME", help="the data set; its options follow, such as --data.root FOLDER")
     chosen, rest = options.parse_known_args(words)
     strange = [word for word in rest if word.startswith("--") and not word.startswith("--data.")]
     if strange:
         raise UserError(
-            f"there is no option {strange[0]}; with --sheet, data sets are given options such as --data.root"
+            f"there is no option {strange[0]}; with --sheet, use options of the data set such as --data.root"
         )
     name = _resolve("datasets", chosen.name, known)
     from likewise.app import allowed_by, draw_dataset, parse_request, read_request
@@ -126,11 +130,11 @@ def _draw_sheet(words: Sequence[str], known: Iterable[str]) -> int:
 
 
 def _sheet_options(options: Arguments) -> Arguments:
-    options.add_argument("--sheet", metavar="FILE", help="draw random training images into this picture")
+    options.add_argument("--sheet", metavar="FILE", help="draw random training images into this file")
     for name, default, text in (
         ("images", 48, "how many"),
-        ("columns", 8, "how many in a line"),
-        ("seed", 0, "of the choice"),
+        ("columns", 8, "images per row"),
+        ("seed", 0, "random seed"),
     ):
         options.add_argument(f"--{name}", type=int, default=default, help=f"with --sheet: {text} ({default})")
     return options
@@ -138,8 +142,8 @@ def _sheet_options(options: Arguments) -> Arguments:
 
 def _name(command: str, description: str, words: Sequence[str], known: Iterable[str]) -> str | None:
     options = Arguments(command, description)
-    own = ", or the import path of one of your own" if command in IMPORTED else ""
-    options.add_argument("name", metavar="NAME", nargs="?", help=f"one of them{own}")
+    own = ", or the import path of your own class" if command in IMPORTED else ""
+    options.add_argument("name", metavar="NAME", nargs="?", help=f"the name of one{own}")
     if command == "datasets":
         _sheet_options(options)
     found: str | None = _resolve(command, options.parse_args(words).name, known)
@@ -147,7 +151,7 @@ def _name(command: str, description: str, words: Sequence[str], known: Iterable[
 
 
 def _resolve(command: str, name: str | None, known: Iterable[str]) -> Any:
-    """The name as it is listed, or the import path of a class of the user's own."""
+    """The listed name, or the import path of a user's class."""
     if name is not None and "." in name and command in IMPORTED:
         return resolve(KINDS[IMPORTED[command]], name, [name])
     if name is not None and name not in known:
@@ -165,7 +169,7 @@ def _with_defaults(entry: Entry) -> str:
 
 
 def _describe_class(kind: Kind, name: str, key: str) -> None:
-    """Describe a class by the library's name of it, or by its import path."""
+    """Describe a class by its name in the library, or by its import path."""
     from likewise.app import import_class
     from likewise.cli.formulas import describe
 
@@ -189,7 +193,7 @@ def _is_documented(thing: Any) -> bool:
 
 
 def _options(kind: Kind, thing: Any, meanings: dict[str, str]) -> Iterable[tuple[str, str, str]]:
-    """Every option: its name, its default, and what it means within which limits."""
+    """The name, default, meaning and limits of each option."""
     from likewise.formula import hyperparameters
 
     declared = hyperparameters(thing) if hasattr(thing, "__dataclass_fields__") else {}
@@ -206,7 +210,7 @@ def _options(kind: Kind, thing: Any, meanings: dict[str, str]) -> Iterable[tuple
 
 
 def _inherited(thing: Any) -> dict[str, str]:
-    """What the options mean that a class has from the library's bases."""
+    """Descriptions of the options that a class inherits from the library's base classes."""
     from likewise.cli.formulas import describe
 
     bases = [base for base in reversed(thing.__mro__[1:]) if base.__module__.startswith("likewise.")]
@@ -238,5 +242,5 @@ def _describe_trunk(name: str) -> None:
         pixels = f"{expects.order}, {expects.size} px, white {expects.white:g}, mean {expects.mean}, std {expects.std}"
         print(columns([(f"weights {label}", where), ("  expect", pixels)], indent=0))
     if not entry.published:
-        print(columns([("weights", "none published: it begins with random ones")], indent=0))
+        print(columns([("weights", "none published; starts from random weights")], indent=0))
     print(f"\nlikewise train --model.trunk {name}")

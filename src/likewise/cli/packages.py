@@ -8,13 +8,13 @@ from importlib.util import find_spec
 
 @dataclass(frozen=True)
 class Package:
-    """A package that the library does without until something is asked for that needs it.
+    """An optional package.
 
     Args:
-        name: its name on PyPI.
-        module: what is imported.
-        extra: the extra of likewise that brings it; ``None`` if it is installed by its name.
-        what: what it is for.
+        name: the name on PyPI.
+        module: the module to import.
+        extra: the extra of likewise that installs it; ``None`` if it is installed by name.
+        what: its purpose.
 
     Examples:
         >>> find_package("PIL.Image").get
@@ -75,7 +75,7 @@ PACKAGES = (
     Package("tensorboard", "tensorboard", None, "--train.trackers [tensorboard]"),
     Package("wandb", "wandb", None, "--train.trackers [wandb]"),
 )  # fmt: skip
-"""Everything that a command may need, what it is for, and where it comes from."""
+"""Optional packages, their purpose, and the extras that install them."""
 
 
 TASKS = {
@@ -90,11 +90,11 @@ TASKS = {
     "Parquet tables": "data",
     "studies on a cluster": "ray",
 }
-"""What people do, and the extra of likewise that it takes."""
+"""Tasks, and the extra of likewise that each needs."""
 
 
 def find_package(module: str) -> Package | None:
-    """The package that has a module, if it is one of the table.
+    """The package in the table that provides a module, if any.
 
     Examples:
         >>> find_package("json") is None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def width() -> int:
-    """The width of the terminal, or what COLUMNS says; at least 40, and 100 is wide enough for text.
+    """The width of the terminal or COLUMNS, limited to 40 to 100 columns.
 
     Examples:
         >>> 40 <= width() <= 100
@@ -27,7 +27,7 @@ def width() -> int:
 
 
 def bold(text: str) -> str:
-    """Bold text on a terminal, unless NO_COLOR asks for plain text.
+    """Bold text on a terminal, unless NO_COLOR is set.
 
     Examples:
         >>> bold("R@1")
@@ -47,10 +47,10 @@ def note(text: str) -> None:
 
 
 def suggest(*words: str) -> None:
-    """Print the command that comes next, to the standard error: what a command answers stays as it is in a pipe.
+    """Print the suggested next command to standard error, so that piped output is unchanged.
 
     Args:
-        words: the words of the command, after ``likewise``.
+        words: the arguments of the command, after ``likewise``.
 
     Examples:
         >>> suggest("serve", "birds.index")
@@ -59,14 +59,14 @@ def suggest(*words: str) -> None:
 
 
 def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, least: int = 24) -> str:
-    """Rows in columns; the last column is wrapped to the width that is left.
+    """Format rows as columns; the last column is wrapped to the remaining width.
 
-    Where too little is left for it, it stands under the others.
+    If too little width remains, the last column is printed below the others.
 
     Args:
         rows: cells, as many in each row.
         indent: spaces in front.
-        least: how narrow the last column may become.
+        least: minimum width of the last column.
 
     Examples:
         >>> print(columns([("R@1", "0.912"), ("MAP@R", "0.704")]))
@@ -88,7 +88,7 @@ def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, least: int = 24) 
 
 
 def table(rows: Iterable[Sequence[str]], *, indent: int = 2) -> str:
-    """Rows in columns without wrapping: a path stays in one piece, so that it can be copied.
+    """Format rows as columns without wrapping, so that paths can be copied.
 
     Args:
         rows: cells, as many in each row.
@@ -103,7 +103,7 @@ def table(rows: Iterable[Sequence[str]], *, indent: int = 2) -> str:
 
 
 def paragraph(text: str, *, indent: int = 0) -> str:
-    r"""Text in lines that fit.
+    r"""Wrap text to the width of the terminal.
 
     Examples:
         >>> paragraph("a  word and\nanother")
@@ -113,7 +113,7 @@ def paragraph(text: str, *, indent: int = 0) -> str:
 
 
 def _fill(text: str, first: str, rest: str) -> str:
-    """Lines of the terminal's width; a path is never broken, so that it can be copied, even if it is longer than a line."""
+    """Wrap to the terminal's width; a path is never broken, so that it can be copied."""
     return textwrap.fill(
         text,
         width(),
@@ -125,12 +125,12 @@ def _fill(text: str, first: str, rest: str) -> str:
 
 
 def print_broken(broken: Sequence[Broken], rest: str = "are not listed", *, shown: int = 20) -> None:
-    """Name images that could not be read, to the standard error.
+    """Print images that could not be read to standard error.
 
     Args:
         broken: the images.
-        rest: where the others are listed, in words.
-        shown: how many are named.
+        rest: describes where the others are listed.
+        shown: number of images printed.
 
     Examples:
         >>> print_broken([])

@@ -1,4 +1,4 @@
-"""``likewise search``: the look-alikes of pictures, what texts describe, near-duplicates and clusters of a collection."""
+"""``likewise search``: find images like given pictures or texts, near-duplicates and clusters of a collection."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from likewise.sanitize import hide_passwords
 from likewise.search import Index, Shot
 
 LISTED = 20
-"""Groups that are printed."""
+"""Maximum number of printed groups."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -63,7 +63,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _parser() -> Arguments:
-    parser = Arguments("search", "Find look-alikes in an index: of pictures, or among the collection itself.")
+    parser = Arguments("search", "Search an index with pictures or texts, or find near-duplicates and clusters in it.")
     parser.add_argument("index", metavar="INDEX", help="an index: a folder, or postgresql://…#name")
     parser.add_argument(
         "queries",
@@ -77,41 +77,55 @@ def _parser() -> Arguments:
         metavar="TEXT",
         action="append",
         default=[],
-        help="what a text describes, where the model has a text side; may be given several times",
+        help="find images that match a text, if the model has a text encoder; repeatable",
     )
-    parser.add_argument("-k", metavar="N", type=int, default=10, help="how many for each (10)")
-    parser.add_argument("--item", metavar="ID", type=int, help="look-alikes of an item of the index")
-    parser.add_argument("--where", metavar="FILTER", help="""such as 'label == "wren" and year >= 2019'""")
+    parser.add_argument("-k", metavar="N", type=int, default=10, help="results per query (10)")
+    parser.add_argument("--item", metavar="ID", type=int, help="search with an item of the index")
+    parser.add_argument(
+        "--where", metavar="FILTER", help="""only matching items, such as 'label == "wren" and year >= 2019'"""
+    )
     parser.add_argument(
         "--rerank",
         choices=sorted(RERANKS),
-        help="order the best again: expansion searches with a query that is moved towards its matches, k-reciprocal "
+        help="rerank the best results: expansion searches again with a query moved toward its matches, k-reciprocal "
         "prefers items that share the query's neighbors",
     )
-    parser.add_argument("--exact", action="store_true", help="compare with every item, whatever the index has")
-    parser.add_argument("--duplicates", metavar="SIMILARITY", type=float, help="groups that are so alike, such as 0.95")
-    parser.add_argument("--clusters", metavar="N", type=int, help="sort the collection into N clusters")
-    parser.add_argument("--sheet", metavar="FILE", type=Path, help="a contact sheet (.png, .jpg, .webp)")
+    parser.add_argument(
+        "--exact", action="store_true", help="compare with every item, even if the index has an approximate search"
+    )
+    parser.add_argument(
+        "--duplicates", metavar="SIMILARITY", type=float, help="find groups with at least this similarity, such as 0.95"
+    )
+    parser.add_argument("--clusters", metavar="N", type=int, help="cluster the collection into N clusters")
+    parser.add_argument("--sheet", metavar="FILE", type=Path, help="write a contact sheet (.png, .jpg, .webp)")
     parser.add_argument(
         "--show-files",
         action="store_true",
-        help="on the sheet, show files of items without thumbnails also where the index names a folder that is not next "
-        "to it; check that it is yours",
+        help="on the sheet, also show image files from a folder that is not next to the index; make sure that you "
+        "trust the index",
     )
     parser.add_argument(
-        "-o", "--out", metavar="FILE", type=Path, help=f"a table of results ({', '.join(TABLE_FORMATS)})"
+        "-o", "--out", metavar="FILE", type=Path, help=f"write a table of results ({', '.join(TABLE_FORMATS)})"
     )
-    parser.add_argument("--raw", action="store_true", help="write texts to CSV as they are, also those like formulas")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line for each query or group")
-    parser.add_argument("--root", metavar="FOLDER", type=Path, help="where a table of queries' paths begin")
-    parser.add_argument("--path-column", metavar="NAME", default="path", help="a table's column of paths (path)")
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="write texts to CSV unchanged, even if a spreadsheet would read them as formulas",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per query or group")
+    parser.add_argument(
+        "--root", metavar="FOLDER", type=Path, help="the folder that paths of a query table are relative to"
+    )
+    parser.add_argument("--path-column", metavar="NAME", default="path", help="the table's path column (path)")
     return parser
 
 
 def _search(index: Index, options: argparse.Namespace) -> int:
     many = len(options.queries) == 1 and is_image_source(options.queries[0])
     if many and options.out is None and not options.json and options.sheet is None:
-        raise UserError("many queries need a place for what is found: -o found.csv, --json or --sheet found.png")
+        raise UserError(
+            "results of many queries must be written to a file or as JSON: give -o found.csv, --json or --sheet found.png"
+        )
     result = search(
         index,
         options.queries,
@@ -126,7 +140,7 @@ def _search(index: Index, options: argparse.Namespace) -> int:
     )
     print_broken(result.broken)
     if not result.answers:
-        print("no picture can be read: there is nothing to search for", file=sys.stderr)
+        print("no picture could be read: there is nothing to search for", file=sys.stderr)
         return 1
     if options.json:
         for answer in result.answers:
@@ -151,7 +165,7 @@ def _print_answers(answers: Sequence[Answer], where: str | None) -> None:
         if len(answers) > 1:
             print(("\n" if number else "") + bold(answer.query))
         if not answer.matches:
-            note(f"nothing passes the filter {where}" if where else "the index is empty")
+            note(f"no item matches the filter {where}" if where else "the index is empty")
             continue
         labels = any(match.item.label is not None for match in answer.matches)
         rows = [("", "score", "path", "label")[: 3 + labels]]
@@ -168,7 +182,7 @@ def _duplicates(index: Index, options: argparse.Namespace) -> int:
             _print_json({"group": number, "items": [item_row(item) for item in group]})
     else:
         what = f"{len(groups):,} group{'s' * (len(groups) != 1)} of near-duplicates, {members:,} images in all"
-        print(f"{what}; {members - len(groups):,} could go" if groups else "no two images are so alike")
+        print(f"{what}; {members - len(groups):,} are redundant" if groups else "no two images are that similar")
         for number, group in enumerate(groups[:LISTED], 1):
             names = [item.path for item in group[:MEMBERS]]
             more = [f"and {len(group) - MEMBERS:,} more"] if len(group) > MEMBERS else []
@@ -189,7 +203,7 @@ def _duplicates(index: Index, options: argparse.Namespace) -> int:
 
 def _clusters(index: Index, options: argparse.Namespace) -> int:
     if options.where is not None:
-        raise UserError("--clusters sorts the whole collection: leave --where out")
+        raise UserError("--clusters clusters the whole collection: remove --where")
     clusters = find_clusters(index, options.clusters)
     if options.json:
         for number, cluster in enumerate(clusters, 1):

@@ -1,4 +1,4 @@
-"""``likewise serve``: an index, or a plain folder of pictures, as a search page in the browser."""
+"""``likewise serve``: serve a search page for an index or a folder of pictures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(words: Sequence[str]) -> int:
     check_server_packages()
     folder, token = find_served(options.index), choose_token(options.token)
     check_host(options.host, behind_proxy=options.behind_proxy)
-    bound = bind_socket(options.host, options.port)  # before anything takes time
+    bound = bind_socket(options.host, options.port)  # before the slow steps
     try:
         if folder is not None and not is_index(folder):
             place = _index_pictures(folder)
@@ -72,7 +72,7 @@ def run(words: Sequence[str]) -> int:
             on_start=announce,
         )
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from here", file=sys.stderr)
+        print("stopped; run the same command again to continue", file=sys.stderr)
         return 130
     finally:
         bound.close()
@@ -81,7 +81,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _parser() -> Arguments:
-    parser = Arguments("serve", "Show an index as a search page, and answer programs as JSON. Ctrl-C ends it.")
+    parser = Arguments("serve", "Serve a search page and a JSON API for an index. Stop with Ctrl-C.")
     parser.add_argument(
         "index",
         metavar="INDEX",
@@ -96,38 +96,40 @@ def _parser() -> Arguments:
     parser.add_argument(
         "--behind-proxy",
         action="store_true",
-        help="allow other addresses than this machine's own: a proxy in front limits clients and slow requests",
+        help="allow non-loopback addresses: a proxy in front limits clients and slow requests",
     )
-    parser.add_argument("--port", metavar="N", type=int, default=8000, help="where (8000); 0 for any that is free")
+    parser.add_argument("--port", metavar="N", type=int, default=8000, help="the port (8000); 0 for any free port")
     parser.add_argument(
         "--token",
         nargs="?",
         const="",
-        help=f"require this bearer token; without a value a random one is generated; {SERVER_TOKEN} may hold it, too",
+        help=f"require this bearer token; without a value a random one is generated; it can also be set in {SERVER_TOKEN}",
     )
     parser.add_argument(
         "--show-files",
         action="store_true",
-        help="show image files also where the index names a folder that is not next to it; check that it is yours",
+        help="also show image files from a folder that is not next to the index; make sure that you trust the index",
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument(
         "--map",
         choices=("pca", "tsne"),
         default="pca",
-        help="how the map is laid out: pca (at once) or tsne (a minute)",
+        help="layout of the map: pca (immediate) or tsne (a minute)",
     )
-    parser.add_argument("--upload", metavar="MB", type=float, default=20.0, help="how large an image may be (20)")
+    parser.add_argument(
+        "--upload", metavar="MB", type=float, default=20.0, help="maximum size of an uploaded image in MB (20)"
+    )
     return parser
 
 
 def _index_pictures(folder: Path) -> Path | None:
-    """Make or update the index next to a folder of pictures, and print what was done; ``None`` if nothing is readable."""
+    """Build or update the index next to a folder of pictures, and print the changes; ``None`` if no picture is readable."""
     place = index_place(folder)
     if is_index(place):
-        note(f"{folder} has an index next to it, which is brought up to date: {place.name}")
+        note(f"{folder} has an index next to it, which is updated: {place.name}")
     else:
-        note(f"{folder} is a folder of pictures: its index is made next to it, {place.name}, with {SERVING_MODEL}")
+        note(f"{folder} is a folder of pictures: building its index next to it, {place.name}, with {SERVING_MODEL}")
     try:
         result = index_next_to(folder, on_start=lambda start: print_start(start, str(folder)))
     except UnreadableImagesError as nothing:
@@ -141,18 +143,18 @@ def _index_pictures(folder: Path) -> Path | None:
 def _announce(service: Service, host: str, *, generated: bool) -> None:
     shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
     page, index = bold(url_of(shown, service.port)), service.index
-    print(f"{index.name}: {len(index):,} images at {page}   (Ctrl-C ends it)")
-    if generated:  # nothing else repeats a token
+    print(f"{index.name}: {len(index):,} images at {page}   (stop with Ctrl-C)")
+    if generated:  # the token is printed only here
         print(f"token: {service.token}")
     elif service.token is None and not service.loopback:
-        note("every machine that reaches this one can look at these images: --token requires a token")
+        note("any machine that can reach this one can view these images; use --token to require a token")
     if not service.files and index.root is not None:
-        note(f"the index names images in {index.root}, which is not next to it: --show-files shows them")
+        note(f"the images are in {index.root}, which is not next to the index; use --show-files to show them")
     sys.stdout.flush()
 
 
 def _open_page(service: Service) -> None:
-    """Show the page once the server answers."""
+    """Open the page once the server answers."""
     while not service.server.started:
         time.sleep(0.05)
     try:
@@ -160,4 +162,4 @@ def _open_page(service: Service) -> None:
     except webbrowser.Error:
         is_open = False
     if not is_open:
-        note(f"no browser could be opened: go to {service.address}")
+        note(f"no browser could be opened; go to {service.address}")

@@ -1,4 +1,4 @@
-"""``likewise study``: take a study to another machine, merge its results, and export its table."""
+"""``likewise study``: run, pack, merge and export a study."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from likewise.cli.study_screen import INTERRUPTED, Screen
 from likewise.protocols import ExecutorBroken
 
 COMMANDS = {
-    "run": "run the missing trials of a study that a program has planned",
-    "pack": "copy what another machine needs to run the missing trials",
-    "merge": "add the results and runs of packs, and those of shards, to the study",
+    "run": "run the missing trials of a study planned by a program",
+    "pack": "copy the files that another machine needs to run the missing trials",
+    "merge": "add the results and runs of packs and shards to the study",
     "export": "write results.csv, and results.parquet where pyarrow is installed",
 }
 
@@ -50,7 +50,7 @@ def run(words: Sequence[str]) -> int:
     if name == "run":
         add_execution_options(parser)
     elif name == "pack":
-        parser.add_argument("pack", metavar="PACK", type=Path, help="the folder to make")
+        parser.add_argument("pack", metavar="PACK", type=Path, help="the folder to create")
     elif name == "merge":
         parser.add_argument("packs", metavar="PACK", nargs="*", type=Path, help="packs, or copies of the study")
     options = parser.parse_args(rest)
@@ -75,7 +75,11 @@ def _run(options: Namespace) -> int:
 def _pack(options: Namespace) -> int:
     missing = pack_study(options.folder, options.pack)
     command = f"python -m likewise.app.execute {options.pack.name}"
-    print(paragraph(f"{missing} trainings are missing; {command} runs them where {options.pack} is taken to"))
+    print(
+        paragraph(
+            f"{missing} trainings are missing; {command} runs them on the machine to which you copy {options.pack}"
+        )
+    )
     return 0
 
 

@@ -19,20 +19,20 @@ def add_execution_options(options: Arguments, *, shards: bool = True) -> None:
         2
     """
     options.add_argument(
-        "--workers", metavar="N", type=int, help="trials at once (default: as many as fit); 0: only plan"
+        "--workers", metavar="N", type=int, help="trials at once (default: as many as fit); 0 only plans the study"
     )
     options.add_argument("--per-gpu", metavar="N", type=int, default=1, help="trials that share a GPU (default: 1)")
-    options.add_argument("--on", metavar="ADDRESS", help="a Ray cluster that runs: auto, or host:port")
-    options.add_argument("--minutes", metavar="M", type=float, help="stop after so many; the same command continues")
+    options.add_argument("--on", metavar="ADDRESS", help="a running Ray cluster: auto, or host:port")
+    options.add_argument("--minutes", metavar="M", type=float, help="stop after M minutes; the same command continues")
     options.add_argument(
         "--allow",
         metavar="PACKAGE",
         action="append",
         default=[],
-        help="import this package if a trial names its classes",
+        help="import this package if a trial uses its classes",
     )
     if shards:
-        options.add_argument("--shard", metavar="I/N", help="run this part of the trials, into a separate table")
+        options.add_argument("--shard", metavar="I/N", help="run shard I of N of the trials, into a separate table")
 
 
 def read_execution(options: Namespace, allow: Sequence[str] = ()) -> Execution:
@@ -40,7 +40,7 @@ def read_execution(options: Namespace, allow: Sequence[str] = ()) -> Execution:
 
     Args:
         options: what the parser returned.
-        allow: what other options allow to import.
+        allow: packages that other options allow.
 
     Examples:
         >>> options = Namespace(workers=None, per_gpu=1, on=None, minutes=None, shard="2/3", allow=[])

@@ -24,10 +24,10 @@ def run_on_screen(
     *,
     announce: Callable[[StudyFile, Path, Study], str],
 ) -> int:
-    """Run a study, show its trials meanwhile, and print its outcome.
+    """Run a study, show its progress, and print its results.
 
     Args:
-        run: runs the study, given what `likewise.app.run_study` takes as ``on_start`` and ``watch``.
+        run: function that runs the study, called with ``on_start`` and ``watch`` of `likewise.app.run_study`.
         command: the command that continues the study.
         announce: the first line, for a study, its folder and its table.
 
@@ -63,14 +63,14 @@ def _print_outcome(report: StudyReport, trials: Study, command: Sequence[str]) -
         return failure
     if trials.file.name != STUDY_DATABASE:
         state = ", ".join(f"{report.counts[name]} {name}" for name in ("done", "failed", "missing"))
-        print(paragraph(f"{trials.file}: {state}; the command without --shard puts all shards together"))
+        print(paragraph(f"{trials.file}: {state}; run the command without --shard to merge all shards"))
         return failure
     _print_stopped(report.counts, command)
     return 0
 
 
 def _print_stopped(counts: Mapping[str, int], command: Sequence[str]) -> None:
-    print(f"stopped with {counts['missing']} missing; the same command goes on: {shlex.join(command)}")
+    print(f"stopped with {counts['missing']} trainings missing; to continue, run: {shlex.join(command)}")
 
 
 def print_report(report: StudyReport) -> None:
@@ -94,8 +94,8 @@ def print_report(report: StudyReport) -> None:
         print(
             "\n"
             + paragraph(
-                "not ranked: trainings must be equal in all but the method to be ranked, but they differ in "
-                f"{differences}; --allow-unfair ranks them all the same, and says so"
+                "not ranked: trainings may differ only in the method, but they differ in "
+                f"{differences}; --allow-unfair ranks them anyway and marks the table"
             )
         )
         print(report.page)
@@ -132,14 +132,14 @@ def print_search(report: StudyReport) -> int:
     behind = sum(result.note is not None for result in report.results)
     if behind:
         total = len(report.results)
-        print(paragraph(f"note: {behind} of {total} trainings have no epoch that is better than their start"))
+        print(paragraph(f"note: {behind} of {total} trainings never improved on the model before training"))
     command = shlex.join(["likewise", "repeat", "--config", str(report.folder / "best.yaml")])
-    print(f"\nnext, with several seeds and on the test set: {command}")
+    print(f"\nnext, to train with several seeds and measure on the test set: {command}")
     return 0
 
 
 def _format_settings(tried: Sequence[Tried], objective: str) -> str:
-    """The best settings that were tried."""
+    """A table of the best settings."""
     done = sorted((one for one in tried if one.value is not None), key=lambda one: -(one.value or 0.0))
     rows = [(f"validation {objective}", "setting")]
     for one in done[:8]:
@@ -152,7 +152,7 @@ def _format_settings(tried: Sequence[Tried], objective: str) -> str:
 
 
 class Screen:
-    """A live table on a terminal; elsewhere a line for every trial that ends; with ``--quiet`` failures only.
+    """A live table on a terminal; elsewhere a line per finished trial; with ``--quiet`` only failures.
 
     Examples:
         >>> with Screen() as screen:
@@ -182,7 +182,7 @@ class Screen:
             self._live.__exit__(*error)
 
     def show(self, states: Sequence[TrialState], running: Mapping[str, str]) -> None:
-        """Show the states of all trials and where some of them run."""
+        """Show the states of all trials, and the workers of running ones."""
         failed = next((each for each in states if each.state == "failed"), None)
         if failed is not None and not self._has_failed:
             self._has_failed = True

@@ -1,4 +1,4 @@
-"""``likewise tournament``: many trainings, resumed at any time, one table at the end."""
+"""``likewise tournament``: run many trainings, resumable, and rank the methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from likewise.protocols import Study
 
 
 def run(words: Sequence[str]) -> int:
-    """Run a study, or continue it, and write its tables and its page.
+    """Run or continue a study, and write its tables and its page.
 
     Examples:
         >>> run(["--preset", "smok"])
@@ -21,11 +21,13 @@ def run(words: Sequence[str]) -> int:
         likewise.app.errors.UserError: there is no preset smok; did you mean smoke?
     """
     parser = Arguments("tournament", "Train every method in every setting with every seed, and rank them fairly.")
-    parser.add_argument("study", metavar="FILE", nargs="?", type=Path, help="a study in YAML")
+    parser.add_argument("study", metavar="FILE", nargs="?", type=Path, help="a YAML file that describes a study")
     parser.add_argument("--preset", metavar="NAME", help=f"a study of the library: {', '.join(find_presets())}")
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="where results go (default: studies/NAME)")
     add_execution_options(parser)
-    parser.add_argument("--allow-unfair", action="store_true", help="rank also what differs in more than the method")
+    parser.add_argument(
+        "--allow-unfair", action="store_true", help="also rank trainings that differ in more than the method"
+    )
     options = parser.parse_args(words)
     if (options.study is None) == (options.preset is None):
         parser.error("give a study's FILE or --preset NAME")

@@ -45,30 +45,30 @@ CHANGES = "--allow-changes"
 DEVICE = "--device"
 OnStart: TypeAlias = Callable[[Pieces, str], None]
 FEW_CLASSES = 3
-"""Validation classes that are too few to choose a model by."""
+"""Fewer validation classes than this are too few to select a model."""
 USAGE = "likewise train [IMAGES] [--config FILE ...] [--OPTION VALUE ...]\n       likewise train --resume RUN [--allow-changes]"
-DESCRIPTION = f"""Train an embedding on a data set's training classes, choose it on validation classes, write a report.
+DESCRIPTION = f"""Train an embedding on a data set's training classes, select it on validation classes, and write a report.
 
-IMAGES is a folder with one folder for each class, or a table; --data names any other data set.
+IMAGES is a folder with one subfolder per class, or a table; --data selects any other data set.
 
-Options can be given as flags, or under the same names in YAML files (--config); flags win over files, later files over
-earlier ones. {PRINT} shows the whole configuration, in the form that --config takes. A class of your own is
-given by its import path (--loss my_package.MyLoss), its options as flags (--loss.alpha 2). What a file names is
-imported only if likewise lists it or if you allow it (--allow my_package)."""
+Options are flags, or the same names in YAML files (--config). Flags override files, and later files override earlier
+ones. {PRINT} prints the whole configuration as a file for --config. To use your own class, give its import path
+(--loss my_package.MyLoss) and its options as flags (--loss.alpha 2). A class that a file names is imported only if
+likewise lists it or you allow it (--allow my_package)."""
 SWITCHES = {
-    "--config": "a YAML file; may be given several times",
-    PRINT: "print the whole configuration, in the form that --config takes, and stop",
-    "--allow": "a package, module or class of your own that files may name; may be given several times",
+    "--config": "a YAML file; repeatable",
+    PRINT: "print the whole configuration as a file for --config, and exit",
+    "--allow": "your own package, module or class that files may name; repeatable",
     "--resume": "continue the run in this folder",
-    DEVICE: "cpu or gpu (default: a GPU where there is one)",
+    DEVICE: "cpu or gpu (default: a GPU if available)",
     QUIET: QUIET_HELP,
-    CHANGES: "with --resume: continue although the data or settings are not those of the run",
+    CHANGES: "with --resume: continue even if the data or settings differ from those of the run",
 }
-"""Options that are no settings."""
+"""Options that are not settings."""
 
 
 def run(words: Sequence[str]) -> int:
-    """Train what a command line describes, or continue a run.
+    """Run the training that the command line describes, or resume a run.
 
     Examples:
         >>> run(["--data", "Glyps"])
@@ -98,7 +98,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _name_data(place: str, words: Sequence[str]) -> list[str]:
-    """The command line with the data set that a folder or table is, which is printed."""
+    """Replace a folder or table by the equivalent data options, and print them."""
     if any(flag.key == "data" or flag.key.startswith("data.") for flag in flags_of(words)):
         raise UserError(f"{place!r} must not be given together with --data, which names the images")
     named = [word for key, value in guess_data(place).items() for word in (f"--{key}", value)]
@@ -107,7 +107,7 @@ def _name_data(place: str, words: Sequence[str]) -> list[str]:
 
 
 def _take_device(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """What ``--device`` says, and the other words."""
+    """Split off ``--device``: its value, and the other arguments."""
     words, device = [*words], None
     for index, word in enumerate(words):
         if word.partition("=")[0] == DEVICE:
@@ -118,15 +118,15 @@ def _take_device(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _resume(words: Sequence[str], device: str | None) -> int:
-    """Continue a run; what it may import and whether it may differ is asked of the command line, never of the run."""
+    """Resume a run; permissions (imports, changes) come from the command line, never from the run."""
     changes = CHANGES in words
     words = [word for word in words if word != CHANGES]
     folder, allow = _folder_to_resume(words), allowed_by(words)
     begun, machine = open_run(folder), this_machine(device)
     if begun.finished:
         [*_, end] = begun.metrics("end")
-        resume(folder, allow=allow)  # writes a report that is missing
-        print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
+        resume(folder, allow=allow)  # writes the report if it is missing
+        print(f"{folder} has already ended: {end['reason']}, {end['message']}.")
         return 0
 
     def start(on_start: OnStart) -> Run:
@@ -143,7 +143,7 @@ def _resume(words: Sequence[str], device: str | None) -> int:
 
 
 def _print_help(words: Sequence[str]) -> bool:
-    """Print the help that a command line asks for: of the command, or with ``--loss.help NAME`` of a class."""
+    """Print the requested help: of the command, or with ``--loss.help NAME`` of a class."""
     if "--help" in words or "-h" in words:
         parser = ArgumentParser(usage=USAGE, description=DESCRIPTION, add_help=False)
         for name, what in SWITCHES.items():
@@ -162,9 +162,7 @@ def _help_of_class(key: str, name: str | None) -> str:
     path = tuple(key.split(".")[:-1])
     kind = kind_of(path)
     if kind is None:
-        raise UserError(
-            f"there is no option --{key}; data, loss, loss.miner, sampler and lens.compare_with have a help"
-        )
+        raise UserError(f"there is no option --{key}; data, loss, loss.miner, sampler and lens.compare_with have one")
     if name is None:
         raise UserError(f"--{key} must be followed by the name of a {kind.what}")
     thing = import_class(resolve(kind, name, [name]))
@@ -174,11 +172,11 @@ def _help_of_class(key: str, name: str | None) -> str:
 
 
 def _folder_to_resume(words: Sequence[str]) -> Path:
-    """The run that is to be continued."""
+    """The run to resume."""
     flags = [flag for flag in flags_of(words) if flag.key != "allow"]
     if len(flags) > 1:
         raise UserError(
-            f"--resume must be given alone, or with --allow and {CHANGES}: the configuration is the run's own, in its run.yaml"
+            f"--resume accepts no other options than --allow and {CHANGES}: the configuration is read from the run's run.yaml"
         )
     if flags[0].value is None:
         raise UserError("--resume must be followed by the folder of a run")
@@ -186,13 +184,13 @@ def _folder_to_resume(words: Sequence[str]) -> Path:
 
 
 def _watch(start: Callable[[OnStart], Run], machine: Machine, allow: Sequence[str], words: Sequence[str] = ()) -> int:
-    """Run a training, print what it is and what came out, and say how to continue it when it stops.
+    """Run a training, print its settings and results, and print how to resume it if it is interrupted.
 
     Args:
-        start: starts the training.
-        machine: where it runs.
-        allow: what its configuration may import.
-        words: the command line; empty for a run that is continued.
+        start: function that starts the training.
+        machine: the device.
+        allow: packages that its configuration may import.
+        words: the command line; empty for a resumed run.
     """
     folders = list[str]()
     ready = time.monotonic()
@@ -211,7 +209,7 @@ def _watch(start: Callable[[OnStart], Run], machine: Machine, allow: Sequence[st
         if not folders:
             raise
         if machine.main:
-            print(f"stopped; go on with: {_resume_command(folders[0], allow)}", file=sys.stderr)
+            print(f"stopped; resume with: {_resume_command(folders[0], allow)}", file=sys.stderr)
         return 130
     except OSError as error:
         if error.errno not in NO_ROOM or not folders or not Path(folders[0], "run.yaml").exists():
@@ -228,13 +226,13 @@ def _watch(start: Callable[[OnStart], Run], machine: Machine, allow: Sequence[st
 
 
 def describe_cost(rows: Sequence[Mapping[str, Any]], start: float, rest: float | None) -> str:
-    """One line: the seconds of the steps, and of everything else.
+    """One line: the seconds spent in steps and in everything else.
 
     Args:
-        rows: what the run logged.
+        rows: the log of the run.
         start: seconds from the start of the program to the start of the training.
-        rest: seconds from there to the end of the report; ``None`` if the run is continued, and some of the training
-            was in another process.
+        rest: seconds from there to the end of the report; ``None`` for a resumed run, part of which ran in another
+            process.
 
     Examples:
         >>> rows = [{"kind": "val", "seconds": 2.0}, {"kind": "end", "seconds": 9.0}]
@@ -258,10 +256,10 @@ def _resume_command(folder: str, allow: Sequence[str]) -> str:
 
 
 def _describe_unwritten(error: OSError, folder: str, allow: Sequence[str]) -> str:
-    """What could not be written in the middle of a training, what stays, and how to go on."""
+    """What could not be written during a training, what is kept, and how to resume."""
     step = open_run(Path(folder)).checkpoint_step
-    stays = "there is no checkpoint yet" if step is None else f"the checkpoint of step {step:,} stays"
-    return f"{error.filename} cannot be written: {error.strerror}; {stays}. Make room, then: {_resume_command(folder, allow)}"
+    stays = "there is no checkpoint yet" if step is None else f"the checkpoint of step {step:,} is kept"
+    return f"{error.filename} cannot be written: {error.strerror}; {stays}. Free some space, then run: {_resume_command(folder, allow)}"
 
 
 def _announce(pieces: Pieces, folder: str) -> None:
@@ -270,9 +268,9 @@ def _announce(pieces: Pieces, folder: str) -> None:
     learned = sum(each.numel() for each in pieces.model.parameters() if each.requires_grad)
     rows = [
         ("training", str(images)),
-        ("validation", "none: the model is that of the last epoch" if val is None else str(val)),
+        ("validation", "none: the model of the last epoch is used" if val is None else str(val)),
         ("test", "none" if data.test is None else f"{data.test.description}, sealed"),
-        ("model", f"{learned:,} numbers to learn, embeddings of {pieces.model.dim}"),
+        ("model", f"{learned:,} trainable parameters, {pieces.model.dim}-dimensional embeddings"),
         ("loss", " ".join(repr(pieces.loss).split())),
         ("run", folder),
     ]
@@ -280,7 +278,7 @@ def _announce(pieces: Pieces, folder: str) -> None:
 
 
 def _warn_of_few_classes(pieces: Pieces, words: Sequence[str]) -> None:
-    """Say that a model should not be chosen on two or three classes, and how to use all of them."""
+    """Warn that two or three classes are too few to select a model, and suggest cross-validation."""
     val = getattr(pieces.data.val, "images", None)
     folded = any(word.partition("=")[0] == "--split.folds" for word in words)
     if val is None or len(val.class_names) > FEW_CLASSES or not words or folded:
@@ -289,13 +287,13 @@ def _warn_of_few_classes(pieces: Pieces, words: Sequence[str]) -> None:
     kept = [word for index, word in enumerate(words) if index not in out and index - 1 not in out]
     again = shlex.join(["likewise", "train", *kept, "--split.folds", "4", "--split.fold"])
     print(
-        f"note: validation has {len(val.class_names)} classes, too few to choose by; for cross-validation over classes:\n"
+        f"note: validation has {len(val.class_names)} classes, too few to select a model; for cross-validation over classes, run:\n"
         f"  for fold in 0 1 2 3; do {again} $fold; done"
     )
 
 
 def _conclude(finished: Run, cost: str) -> None:
-    """What came out, what it cost, where it is, and what to do next."""
+    """Print the results, the cost, the files and the next command."""
     [*_, end] = finished.metrics("end")
     print(f"\n{end['message']} ({end['reason']}) in {end['seconds']:.0f} s\n{cost}")
     validations = finished.metrics("val")
@@ -306,10 +304,10 @@ def _conclude(finished: Run, cost: str) -> None:
             (f"epoch {each['epoch']:g}", f"{100 * each['R@1']:.1f}", f"{100 * each['MAP@R']:.1f}", _remark(each, best))
             for _, each in sorted(chosen.items())
         ]
-        print(bold("on validation classes, in per cent"))
+        print(bold("on validation classes, in percent"))
         print(columns([("", "R@1", "MAP@R", ""), *rows]))
         if best["step"] == 0 and len(validations) > 1:
-            print("note: no epoch was better than the model before training, which best.safetensors holds")
+            print("note: no epoch improved on the model before training; best.safetensors is that model")
     print(bold(f"{finished.folder}/"))
     print(columns([(name, what) for name, what in _FILES if (finished.folder / name).exists()]))
     if finished.description["data"]["test"] is not None:
@@ -318,7 +316,7 @@ def _conclude(finished: Run, cost: str) -> None:
 
 
 def _next_command(finished: Run) -> str:
-    """Search the images, if they are in a folder; otherwise the lens of the loss."""
+    """Suggest a search for a folder of images; otherwise the lens of the loss."""
     data = (finished.description.get("config") or {}).get("data") or {}
     root = (data.get("init_args") or {}).get("root")
     folder = str(finished.folder)
@@ -333,9 +331,9 @@ def _remark(line: dict[str, Any], best: dict[str, Any]) -> str:
 
 
 _FILES = (
-    ("best.safetensors", "the model that was best on validation"),
+    ("best.safetensors", "the best model on validation"),
     ("model.safetensors", "the model at the end"),
-    ("run.yaml", "the complete description"),
+    ("run.yaml", "the complete configuration"),
     ("metrics.jsonl", "every measurement"),
     ("report.html", "the report, for a browser"),
 )

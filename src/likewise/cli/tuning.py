@@ -57,14 +57,14 @@ def tune(words: Sequence[str]) -> int:
     """
     parser = Arguments(
         "tune",
-        "Search hyper-parameters on validation classes; the test set stays sealed. What is searched is what the loss and "
-        "its miner declare, and learning rates. Other options are those of likewise train.",
+        "Search hyper-parameters on validation classes; the test set stays sealed. By default the hyper-parameters that "
+        "the loss and its miner declare, and the learning rates, are searched. Other options are those of likewise train.",
     )
     parser.add_argument(
         "--rounds", metavar="N", type=int, help="settings to try (default: 50; thesis-grid: all of them)"
     )
     parser.add_argument(
-        "--at-once", metavar="N", type=int, help="settings that are chosen together (default: as many as run at once)"
+        "--at-once", metavar="N", type=int, help="settings proposed together (default: as many as run at once)"
     )
     parser.add_argument(
         "--how",
@@ -76,7 +76,7 @@ def tune(words: Sequence[str]) -> int:
         "--search",
         metavar="WHAT",
         nargs="+",
-        help="paths to search (default: all of the loss and miner, and learning rates), each with its range if wanted: "
+        help="paths to search (default: all of the loss and miner, and learning rates), each optionally with a range: "
         "loss.alpha, optimizer.lr=1e-5:1e-2:log, loss.margin=0:1:0.1 (a step)",
     )
     _add_options(parser, shards=False)  # the next settings of a search depend on all results
@@ -115,14 +115,14 @@ def _add_options(parser: Arguments, *, shards: bool) -> None:
     parser.add_argument(
         "--protocol",
         choices=tuple(PROTOCOLS),
-        help="how classes are held out, in place of the split of a file: see docs/protocols.md (default: as the split says)",
+        help="how classes are held out, instead of the split of a file: see docs/protocols.md (default: the split)",
     )
 
 
 def _read_config(options: Namespace, rest: Sequence[str], execution: Execution) -> dict[str, Any]:
-    """The configuration; its split may come from files, which a protocol replaces, but not from flags beside it."""
+    """The configuration; a protocol replaces a split from files, but not one from flags."""
     if options.protocol is not None:
         for flag in flags_of(rest):
             if flag.key.startswith("split.") and flag.key != "split.test":
-                raise UserError(f"--{flag.key} must not be given together with --protocol, which says what is held out")
+                raise UserError(f"--{flag.key} cannot be combined with --protocol, which chooses the held-out classes")
     return parse_request(read_request(rest, execution.allow), execution.allow)

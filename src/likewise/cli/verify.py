@@ -1,4 +1,4 @@
-"""``likewise verify``: do two images show the same?"""
+"""``likewise verify``: check whether two images show the same thing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from likewise.cli.screen import bold, columns, suggest
 
 
 def run(words: Sequence[str]) -> int:
-    """Compare two images: their similarity, how likely they show the same, and whether that is enough.
+    """Compare two images: similarity, probability that they show the same thing, and decision.
 
     Examples:
         >>> run(["nowhere", "a.jpg", "b.jpg"])
         Traceback (most recent call last):
         likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, ...
     """
-    parser = Arguments("verify", "Do two images show the same? Needs a model that `likewise calibrate` has calibrated.")
+    parser = Arguments(
+        "verify", "Check whether two images show the same thing. Needs a model calibrated with `likewise calibrate`."
+    )
     parser.add_argument("model", metavar="MODEL", help=f"calibrated: {MODEL_HELP}")
     parser.add_argument("first", metavar="A", type=Path, help="an image")
     parser.add_argument("second", metavar="B", type=Path, help="another")
@@ -27,10 +29,10 @@ def run(words: Sequence[str]) -> int:
         "--far",
         metavar="RATE",
         type=float,
-        help="decide by how often different things may pass as the same, such as 0.01 (default: by what is more likely)",
+        help="decide at this false-accept rate, such as 0.01 (default: decide for the more likely answer)",
     )
     parser.add_argument(
-        "--prior", metavar="P", type=float, default=0.5, help="how likely they are the same before looking (0.5)"
+        "--prior", metavar="P", type=float, default=0.5, help="prior probability that they show the same thing (0.5)"
     )
     add_transform_option(parser)
     options = parser.parse_args(words)
@@ -45,13 +47,18 @@ def run(words: Sequence[str]) -> int:
     print(bold(str(answer)))
     if answer.threshold is None:
         return 0
-    where = f"{answer.threshold:.4f}: from here on the same is more likely than not"
+    where = f"{answer.threshold:.4f}: above it, the same thing is more likely than not"
     if (point := answer.point) is not None:
-        where = f"{point.threshold:.4f}: {point.far:g} of different pairs reach it, and {point.tar:.2f} of equal ones"
+        where = (
+            f"{point.threshold:.4f}: {point.far:g} of different pairs and {point.tar:.2f} of matching pairs reach it"
+        )
     rows = [
         ("similarity", f"{answer.similarity:.4f}"),
         ("threshold", where),
-        ("probability", f"{answer.probability:.2f} that they are the same, if {options.prior:g} of all pairs were"),
+        (
+            "probability",
+            f"{answer.probability:.2f} that they show the same thing, if {options.prior:g} of all pairs do",
+        ),
     ]
     print(columns(rows))
     if options.far is None:

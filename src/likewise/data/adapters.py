@@ -34,14 +34,14 @@ def from_dataset(
     where the data set has them apart (a column, ``targets``, ``labels``), and otherwise by going through it once.
 
     Args:
-        dataset: anything with a length and ``[index]``.
+        dataset: an object with a length and ``[index]``.
         image: where the image is in an item, if the item is not a pair.
         label: where the label is in an item, if the item is not a pair.
-        name: what to call the data set; by default the name of its class.
+        name: the name of the data set; by default the name of its class.
         class_names: a name for each label from 0 on; by default what the data set says, or the labels themselves.
-        version: what tells this data set from others with the same labels, for the fingerprint; by default what
+        version: distinguishes this data set from others with the same labels, for the fingerprint; by default what
             the data set knows of itself (Hugging Face's fingerprint, the files of a folder), or else all its pixels.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
 
     Examples:
         >>> pairs = [(Image.new("L", (4, 4)), "cat"), (Image.new("L", (4, 4)), "dog"), (Image.new("L", (4, 4)), "cat")]
@@ -195,12 +195,12 @@ def _image(value: Any, source: str) -> Image.Image:
         return to_rgb(Image.fromarray(value))
     raise TypeError(
         f"{source} must be a Pillow image, an array of bytes (height, width[, 3]) or a path, but it is a "
-        f"{type(value).__name__}; a transform that makes tensors goes into transform="
+        f"{type(value).__name__}; pass a transform that returns tensors as transform="
     )
 
 
 def _safely(convert: Callable[[], Image.Image], source: str) -> Image.Image:
-    """Pillow decodes late: a broken file shows itself only here."""
+    """Pillow decodes lazily: a broken file fails only here."""
     try:
         return convert()
     except (OSError, SyntaxError, ValueError) as error:

@@ -60,8 +60,8 @@ class Normalize:
     """Pixels scaled to ``(x · white − mean) / std``, where x is 0 for black and 1 for white; by default ImageNet's.
 
     Args:
-        mean: what is subtracted from each channel.
-        std: what each channel is divided by.
+        mean: subtracted from each channel.
+        std: divisor of each channel.
         white: what white is before that: 1.0, or 255.0 for networks that were trained on bytes.
         order: ``"RGB"``, ``"BGR"``, or ``"L"`` for one gray channel.
 
@@ -82,7 +82,7 @@ PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 @dataclass(frozen=True)
 class Draw:
-    """The random numbers of a batch, from which it can be made again.
+    """The random numbers of a batch, from which it can be reproduced.
 
     Args:
         boxes: top, left, height and width ``(n, 4)`` of each crop, in pixels of the stored image.
@@ -279,7 +279,7 @@ class Augment:
         return self.jitter.apply(images, send(draw.amounts, images.device), draw.order)
 
     def _finish(self, pixels: Tensor) -> Tensor:
-        """Bytes as floats ``(n, 3, h, w)`` to what the network expects."""
+        """Bytes as floats ``(n, 3, h, w)`` normalized for the network."""
         if self.normalize.order == "BGR":
             pixels = pixels.flip(1)
         elif self.normalize.order == "L":
@@ -328,7 +328,7 @@ def _coefficients(scale: PixelScale) -> tuple[tuple[float, ...], tuple[float, ..
 
 
 def _three(scale: PixelScale) -> tuple[float, ...]:
-    """Three slopes, then three shifts, also where there is one channel."""
+    """Three slopes, then three shifts, even for one channel."""
     slope, shift = _coefficients(scale)
     return (*slope, *slope, *slope)[:3] + (*shift, *shift, *shift)[:3]
 

@@ -18,7 +18,7 @@ def find_broken(dataset: ImageDataset, *, workers: int | None = None) -> list[Br
 
     Args:
         dataset: the images.
-        workers: threads to decode in; by default as many as there are processors.
+        workers: threads to decode in; by default one per processor.
 
     Examples:
         >>> import tempfile

@@ -32,7 +32,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class _About:
-    """What the index of a store says about its images."""
+    """The entries of a store's index."""
 
     name: str
     split: str | None
@@ -57,7 +57,7 @@ class _About:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in an index; cameras only where there are some, so that earlier stores keep their keys."""
+        """The form in an index; cameras only if there are any, so that earlier stores keep their keys."""
         return {name: value for name, value in asdict(self).items() if name != "cameras" or value is not None}
 
     def checksum(self) -> str:
@@ -173,12 +173,12 @@ class ImageCache(ImageDataset):
 
     @classmethod
     def open(cls, folder: str | Path) -> ImageCache:
-        """Open what `cached` stored, without the data set that it was made from."""
+        """Open a store of `cached`, without its original data set."""
         folder = Path(folder)
         try:
             index = json.loads((folder / "index.json").read_text())
         except FileNotFoundError as error:
-            raise FileNotFoundError(f"folder must hold a finished cache, but {folder} has no index.json") from error
+            raise FileNotFoundError(f"folder must contain a finished cache, but {folder} has no index.json") from error
         except ValueError as error:
             raise ValueError(
                 f"{folder / 'index.json'} is damaged: remove the folder, and store the images again"
@@ -293,7 +293,7 @@ class ImageCache(ImageDataset):
         return made
 
     def _now_at(self, dataset: ImageDataset) -> ImageCache:
-        """The same with the data set's own sources: the folder that was decoded may have moved."""
+        """The same with the data set's sources: the decoded folder may have moved."""
         if self.source(0) == dataset.source(0):
             return self
         sources = tuple(dataset.source(index) for index in range(len(dataset)))
@@ -385,7 +385,7 @@ def cached(
 
 
 def _open_finished(place: Path, made: dict[str, Any], skip_broken: bool) -> ImageCache | None:
-    """The complete store of this data set; ``None`` if it must be made or repaired."""
+    """The complete store of this data set; ``None`` if it must be created or repaired."""
     try:
         found = ImageCache.open(place)
         index = json.loads((place / "index.json").read_text())

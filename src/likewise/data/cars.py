@@ -19,7 +19,7 @@ from likewise.data.layout import compare_counts, half, one_of
 _NAME = "Cars196"
 _OFFICIAL = {"train": (8_054, 98), "test": (8_131, 98), "all": (16_185, 196)}
 _HOW = (
-    "the authors' server has been switched off, so take a copy from elsewhere (one with cars_annos.mat, or with "
+    "the authors' server is offline, so get a copy from another source (one with cars_annos.mat, or with "
     "cars_test_annos_withlabels.mat and the devkit) and unpack it there, or pass download=True and mirror= with its address"
 )
 _INSIDE = ("", "CARS196", "Cars196", "cars196", "stanford_cars", "cars")
@@ -34,14 +34,14 @@ class Cars196(ImageFiles):
     model, whichever of the two folders they lie in.
 
     Args:
-        root: the folder, or the one it lies in.
+        root: the folder, or its parent.
         split: ``"train"`` (8,054 images), ``"test"`` (8,131 images of the other 98 models) or ``"all"``.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
         crop: cut each image to its car's box.
         download: fetch the archive from the mirror if the data set is not there.
         mirror: the address of an archive with one of the layouts: the authors' own server is gone, and no checksum was
             published.
-        check: look for every image, and warn if the numbers are not the official ones.
+        check: check that every image exists, and warn if the counts differ from the official ones.
 
     Examples:
         >>> Cars196("/nowhere")
@@ -94,7 +94,7 @@ class Cars196(ImageFiles):
 
 @dataclass(frozen=True)
 class _Annotations:
-    """What either layout says: files relative to the folder, classes from 0, boxes."""
+    """The content of either layout: files relative to the folder, classes from 0, boxes."""
 
     folder: Path
     files: list[str]

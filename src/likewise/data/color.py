@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 LUMA = (0.299, 0.587, 0.114)
-"""What red, green and blue count for gray (ITU-R 601, as in Pillow)."""
+"""Weights of red, green and blue in gray (ITU-R 601, as in Pillow)."""
 
 
 @dataclass(frozen=True)

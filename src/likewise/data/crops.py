@@ -190,7 +190,7 @@ class CenterCrop:
 
 @dataclass(frozen=True)
 class RandomShift:
-    """The whole image, a little larger or smaller and a little off its place; what comes in at an edge repeats the edge.
+    """The whole image, slightly scaled and shifted; the border is filled by repeating the edge.
 
     Args:
         by: the largest shift in each direction, as a share of the image's side.

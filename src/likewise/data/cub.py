@@ -33,11 +33,11 @@ class CUB200(ImageFiles):
     Args:
         root: the folder ``CUB_200_2011`` or the one it lies in.
         split: ``"train"`` (5,864 images), ``"test"`` (5,924 images of the other 100 kinds) or ``"all"``.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
         crop: cut each image to its bird's box.
         download: fetch the official archive (1.1 GB) if the data set is not there.
         mirror: another address of the same archive.
-        check: look for every image, and warn if the numbers are not the official ones.
+        check: check that every image exists, and warn if the counts differ from the official ones.
 
     Examples:
         >>> CUB200("/nowhere")

@@ -27,15 +27,15 @@ Transform = Callable[[Image.Image], Any]
 class ImageDataset(Dataset[tuple[Any, int]], ABC):
     """Images with labels: the base of every data set.
 
-    A data set of your own is a subclass with ``image`` and ``source``, or, for images that lie in files, an
+    Your own data set is a subclass with ``image`` and ``source``, or, for images that lie in files, an
     `ImageFolder` or an `ImageTable`.
 
     Args:
-        name: what the data set is called.
+        name: the name of the data set.
         labels: one class for each image, ``(n,)``, counted from 0.
         class_names: a name for each class.
         split: which part of the data set this is, for messages.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
         categories: a coarser class for each image, ``(n,)``, where there is one.
         category_names: a name for each category.
         boxes: where the object is in each image, ``(n, 4)``: left, top, width, height in pixels; NaN for no box.
@@ -137,7 +137,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A checksum of what the data set is: its name, classes, labels and images, but not its transform.
+        """A checksum of the data set: its name, classes, labels and images, but not its transform.
 
         Of image files it covers paths, sizes and contents: all bytes of files up to 48 KiB, the first, middle and last
         16 KiB of longer ones.
@@ -150,7 +150,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         return digest.hexdigest()
 
     def _contents(self) -> Iterable[bytes]:
-        """What the checksum reads of the images: their sources, unless a subclass overrides it."""
+        """The part of the images in the checksum: their sources, unless a subclass overrides it."""
         return (self.source(index).encode() for index in range(len(self)))
 
     def subset(self, indices: Sequence[int] | NDArray[Any] | Tensor) -> ImageDataset:
@@ -202,13 +202,13 @@ class ImageFiles(ImageDataset):
     """Images in files; the base of the data sets on disk.
 
     Args:
-        name: what the data set is called.
+        name: the name of the data set.
         folder: where the images are.
         paths: the files, relative to the folder.
         labels: one class for each file.
         class_names: a name for each class.
         split: which part of the data set this is.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
         crop: cut each image to its box.
         categories: a coarser class for each image.
         category_names: a name for each category.

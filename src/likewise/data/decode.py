@@ -1,4 +1,4 @@
-"""From a file to an upright RGB image, or one sentence that says which file is broken and why."""
+"""From a file to an upright RGB image, or one error sentence that names the file and the problem."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UPRIGHT = {
 }
 
 
-class BrokenImage(Exception):  # noqa: N818 - it names what it is about
+class BrokenImage(Exception):  # noqa: N818 - the name tells the cause
     """An image that cannot be read, and the reason.
 
     Args:
@@ -130,7 +130,7 @@ def decode(
         raise TooLarge(name, f"it is too large to be decoded safely ({_sentence(error)})") from error
     except MemoryError:
         raise
-    except Exception as error:  # a decoder that meets garbage may raise nearly anything
+    except Exception as error:  # a decoder may raise nearly anything on invalid data
         reason = _sentence(error)
         raise BrokenImage(name, "the file is cut off" if _is_cut_off(source, reason) else reason) from error
 
@@ -147,7 +147,7 @@ def _is_cut_off(source: str | os.PathLike[str] | bytes, reason: str) -> bool:
 
 
 def _check_size(image: Image.Image, file: BinaryIO, name: str, pixels: int | None) -> None:
-    """Refuse what a header or the structure of a file says would take too much; nothing is decoded."""
+    """Refuse a file whose header or structure implies excessive memory or time; nothing is decoded."""
     if image.format in PROGRAMS:
         raise BrokenImage(name, f"it is an {image.format} file, which another program would have to run")
     width, height = image.size
@@ -250,7 +250,7 @@ def _open(source: str | os.PathLike[str] | bytes) -> BinaryIO:
 def _orientation(image: Image.Image) -> int:
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # a damaged EXIF block is no reason to lose the picture
+    except Exception:  # a damaged EXIF block does not make the picture unusable
         return 1
 
 

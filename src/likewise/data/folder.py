@@ -1,4 +1,4 @@
-"""A user's own images in folders: one folder for each class."""
+"""Images in folders: one folder per class."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ImageFolder(ImageFiles):
 
     Args:
         root: the folder of the classes' folders.
-        name: what to call the data set; by default the folder's name.
-        transform: applied to an image when it is asked for by ``[index]``.
+        name: the name of the data set; by default the folder's name.
+        transform: applied to an image returned by ``[index]``.
         extensions: which files are images, upper or lower case.
 
     Examples:
@@ -57,7 +57,7 @@ class ImageFolder(ImageFiles):
         if not full:
             flat = sum(entry.name.lower().endswith(endings) for entry in os.scandir(root) if entry.is_file())
             reason = (
-                f": {flat:,} images lie directly in it; `likewise serve {os.fspath(root)}` needs no classes"
+                f": {flat:,} images are directly in it; `likewise serve {os.fspath(root)}` does not need classes"
                 if flat
                 else ""
             )
@@ -88,7 +88,7 @@ def walk_images(
     Args:
         folder: where to look.
         endings: how the names of images end, in lower case.
-        follow_links: also find what links out of the folder lead to.
+        follow_links: also find files that links lead to outside the folder.
 
     Examples:
         >>> import tempfile

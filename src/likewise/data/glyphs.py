@@ -48,9 +48,9 @@ class Glyphs(ImageDataset):
     Args:
         split: ``"train"`` (719 characters), ``"val"`` (143), ``"test"`` (576) or ``"all"``.
         size: height and width of an image in pixels.
-        images_per_class: how many images there are of each character.
+        images_per_class: number of images per character.
         seed: of the jitter; the characters of a split do not depend on it.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
 
     Examples:
         >>> glyphs = Glyphs("test", images_per_class=12)
@@ -85,7 +85,7 @@ class Glyphs(ImageDataset):
             category_names=names,
         )
         self._pixels: Tensor | None = None
-        font_folder()  # a missing font is said here and not in a worker
+        font_folder()  # a missing font raises an error here and not in a worker
 
     def image(self, index: int) -> Image.Image:
         """The image, drawn now unless `pixels` has drawn it; gray, but RGB like every other data set's."""

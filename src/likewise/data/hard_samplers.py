@@ -1,8 +1,8 @@
 """Hard batches, mined over the whole data set by the embeddings of the last pass over it.
 
-A miner inside a batch can only choose from what the batch happens to hold; these samplers choose what it holds (the
+A miner can only choose from the images in a batch; these samplers choose the images of a batch (the
 thesis, Section 1.2).  `likewise.train.train` embeds the whole training set before each epoch, or as often as
-``mine_every`` and ``mine_steps`` say, and calls ``update``; in a loop of your own, do the same.  The embeddings are only
+``mine_every`` and ``mine_steps`` say, and calls ``update``; in your own loop, do the same.  The embeddings are only
 read there: a table of neighbors is kept, and it is part of the sampler's state.
 """
 
@@ -23,7 +23,7 @@ _TILE = 1 << 24  # similarities held at once: 64 MiB
 
 
 class MiningSampler(ResumableSampler):
-    """What samplers that mine share: a table that is made of the embeddings of all images, and kept in the state.
+    """The base of samplers that mine: a table computed from the embeddings of all images, stored in the state.
 
     A subclass says which table, in ``_search``, and what a batch is.  The arguments are those of `ResumableSampler`.
 
@@ -43,7 +43,7 @@ class MiningSampler(ResumableSampler):
         Args:
             embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
             epoch: where the training is; give both where a loader fetches ahead, as for ``state_dict``.
-            position: how many batches of that epoch were trained on.
+            position: number of finished batches of that epoch.
         """
         self._table = self._search(_units(embeddings, len(self.labels)))
         if epoch is not None:
@@ -75,7 +75,7 @@ class MiningSampler(ResumableSampler):
 
 
 class HardBatchSampler(MiningSampler):
-    """Classes that are near each other, and as many images of each: ``classes`` x ``per_class``, class by class.
+    """Classes that are near each other, with the same number of images each: ``classes`` x ``per_class``, class by class.
 
     Some anchor classes are dealt at random; each brings the classes whose mean embeddings are most similar to its own
     (cosine) and that are not in the batch yet.  A nearest-neighbor pass before each epoch is the idea of Harwood et
@@ -87,14 +87,14 @@ class HardBatchSampler(MiningSampler):
 
     Args:
         labels: one for each image.
-        classes: how many different classes make a batch.
-        per_class: how many images of each class; of one that has fewer, some come again.
-        anchors: how many of the classes are dealt; the others are their neighbors, the same number for each.
+        classes: number of different classes in a batch.
+        per_class: number of images per class; images of smaller classes are repeated.
+        anchors: number of classes drawn at random; the others are their neighbors, the same number for each.
         normalize: scale the mean embeddings of classes to unit length before they are compared.
-        steps: batches in an epoch; by default as many as there are images for.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices.
-        rank: which share of each batch this process takes: whole classes.
-        world_size: how many processes share each batch.
+        rank: the rank of this process, which takes whole classes of each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> import torch
@@ -166,20 +166,20 @@ class HardPairSampler(MiningSampler):
 
     Each pair is two images of a class, dealt at random.  After it come the images of other classes that are most
     similar to either of the two (cosine), nearest first and in turn, and that are not in the batch yet.  Where the
-    neighbors kept for a pair are all in the batch, images at random take their places.
+    neighbors kept for a pair are all in the batch, random images replace them.
 
-    A class with one image has no pair, but its image may come as a neighbor; a warning says how many there are.
+    A class with one image has no pair, but its image may come as a neighbor; a warning reports their number.
     Every process must be given the same embeddings, or the shares will not fit together.
 
     Args:
         labels: one for each image.
         batch_size: of the batch that all processes share.
         pairs: how many positive pairs a batch has, each of another class; they share the rest of it evenly.
-        neighbors: how many hard neighbors are kept for each image.
-        steps: batches in an epoch; by default as many as there are images for.
+        neighbors: number of hard neighbors stored per image.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices.
-        rank: which share of each batch this process takes: whole pairs with their neighbors.
-        world_size: how many processes share each batch.
+        rank: the rank of this process, which takes whole pairs with their neighbors of each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> import torch
@@ -251,7 +251,7 @@ class SmartMiningSampler(MiningSampler):
     Anchors are dealt from all images that have a second one in their class.  A positive is drawn from the ``neighbors``
     images of its class that are least similar to it (cosine), and negatives from the ``neighbors`` images of other
     classes that are most similar: drawn, because the hardest of all are often outliers or wrong labels.  Where these are
-    all in the batch already, images at random take their places.
+    all in the batch already, random images replace them.
 
     The search is exact, where the paper's is approximate (a graph of neighbors), and how hard samples are is set by
     ``neighbors``, where the paper has a controller that changes it; its global loss is left to the loss.
@@ -261,10 +261,10 @@ class SmartMiningSampler(MiningSampler):
         batch_size: of the batch that all processes share.
         anchors: how many anchors a batch has; each brings a positive and as many negatives as there is room for.
         neighbors: from how many hard positives and negatives it is drawn: the fewer, the harder.
-        steps: batches in an epoch; by default as many as there are images for.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices.
-        rank: which share of each batch this process takes: whole anchors with what they bring.
-        world_size: how many processes share each batch.
+        rank: the rank of this process, which takes whole anchors with their images of each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> import torch

@@ -13,11 +13,11 @@ from likewise.data.samplers import Labels, ResumableSampler, checksum, divisible
 
 
 class HierarchicalSampler(ResumableSampler):
-    """Few categories, some classes of each, some images of each class: negatives that are of the same kind.
+    """Few categories, some classes of each, some images of each class: negatives of the same category.
 
     As a category's classes are told apart by details, a batch from few categories is a hard one.  Categories may have
     several levels, such as genus and family: a batch then has few families, some genera of each, some classes of each genus.
-    A category with too few classes (or too few categories in it) is never drawn; a warning says how many there are.
+    A category with too few classes (or too few categories in it) is never drawn; a warning reports their number.
 
     Args:
         labels: one for each image.
@@ -26,11 +26,11 @@ class HierarchicalSampler(ResumableSampler):
         groups: how many different categories make a batch, the same number from each of the coarser ones; one number for each
             level, the finest first.
         classes: how many different classes, the same number from each of the categories.
-        per_class: how many images of each class; of one that has fewer, some come again.
-        steps: batches in an epoch; by default as many as there are images for.
+        per_class: number of images per class; images of smaller classes are repeated.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices.
-        rank: which share of each batch this process takes: whole classes.
-        world_size: how many processes share each batch.
+        rank: the rank of this process, which takes whole classes of each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> labels = [0, 0, 1, 1, 2, 2, 3, 3]

@@ -22,7 +22,7 @@ _OFFICIAL = {
 }
 _LIST = "list_eval_partition.txt"
 _HOW = (
-    "its authors give it out on request only: ask through the form at "
+    "its authors provide it on request only: use the form at "
     "https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html, and put list_eval_partition.txt and the "
     "unpacked img.zip there"
 )
@@ -30,7 +30,7 @@ _INSIDE = ("Eval", "In-shop Clothes Retrieval Benchmark", "In-shop Clothes Retri
 
 
 class InShop(ImageFiles):
-    """In-Shop Clothes Retrieval (Liu et al. 2016): a class is a piece of clothing, sought with queries in a gallery.
+    """In-Shop Clothes Retrieval (Liu et al. 2016): a class is a piece of clothing; queries are searched in a gallery.
 
     The folder is as in the official one: ``Eval/list_eval_partition.txt`` and ``Img/img/``, or both without the outer
     folder, and ``list_bbox_inshop.txt``, there or in ``Anno``, if there are to be boxes.  ``categories`` are such as
@@ -38,13 +38,13 @@ class InShop(ImageFiles):
     ``test.query`` and ``test.gallery`` of the split ``"test"``.
 
     Args:
-        root: the folder, or the one it lies in.
+        root: the folder, or its parent.
         split: ``"train"`` (25,882 images of 3,997 pieces), ``"query"`` (14,218 of 3,985 others), ``"gallery"`` (12,612 of
             the same), ``"test"`` (queries and gallery) or ``"all"``.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
         crop: cut each image to its box.
-        download: not possible, and the error says what to do instead.
-        check: look for every image, and warn if the numbers are not the official ones.
+        download: not possible; the error tells what to do instead.
+        check: check that every image exists, and warn if the counts differ from the official ones.
 
     Examples:
         >>> InShop("/nowhere", "query")

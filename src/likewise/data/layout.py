@@ -19,7 +19,7 @@ def find(root: str | os.PathLike[str], inside: Sequence[str], marker: str) -> Pa
 
 
 def locate(name: str, root: str | os.PathLike[str], inside: Sequence[str], marker: str, how: str) -> Path:
-    """The folder that holds a data set, as `find` finds it, or an error that says what was looked for.
+    """The folder that holds a data set, as `find` finds it, or an error that names the expected files.
 
     Args:
         name: the data set, for the message.
@@ -63,7 +63,7 @@ def rows(path: Path, fields: Sequence[str], *, skip: int = 0) -> Iterator[tuple[
 
 
 def whole(path: Path, number: int, field: str, text: str) -> int:
-    """A whole number out of a line, or an error that says where it stands.
+    """A whole number out of a line, or an error that names the line.
 
     Examples:
         >>> whole(Path("list.txt"), 3, "class_id", "x")
@@ -77,7 +77,7 @@ def whole(path: Path, number: int, field: str, text: str) -> int:
 
 
 def numbers(path: Path, number: int, fields: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """Numbers out of a line, or an error that says where they stand.
+    """Numbers out of a line, or an error that names the line.
 
     Examples:
         >>> numbers(Path("list.txt"), 3, ["x", "y"], ["1.5", "?"])

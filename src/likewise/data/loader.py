@@ -48,10 +48,10 @@ class BatchLoader(ResumableLoader[Batch]):
         batches: which images make each batch: a batch sampler, or a list of index lists.  A sampler that can resume is
             sent to where the loader is; another is told ``set_epoch``, if it has that, and run through from its
             beginning.
-        augment: what happens to the images.
+        augment: the augmentation.
         device: where batches are wanted.
         seed: of the augmentation.
-        rank: which of several processes this is; each draws its own crops.
+        rank: the rank of this process; each rank draws different crops.
         workers: threads; by default one for each core for the CPU, at most eight, and two for another device.
         prefetch: batches made ahead, besides those that threads are busy with.
 

@@ -18,7 +18,7 @@ _WEIGHTS = 1_000_000  # a weight is in millionths of the largest one: numbers ar
 
 
 class MagnetSampler(MiningSampler):
-    r"""A cluster, its nearest clusters of other classes, and as many images of each (Rippel et al. 2016).
+    r"""A cluster, its nearest clusters of other classes, with the same number of images each (Rippel et al. 2016).
 
     Each class is clustered by k-means on unit vectors whenever the trainer mines (``mine_every``).  The first cluster of a
     batch is drawn in proportion to the mean Magnet loss of its images; the others are the clusters of other classes whose
@@ -30,14 +30,14 @@ class MagnetSampler(MiningSampler):
 
     Args:
         labels: one for each image.
-        per_class: how many clusters a class has; one with fewer images has a cluster for each.
-        clusters: how many clusters make a batch.
-        per_cluster: how many images of each cluster; of one that has fewer, some come again.
+        per_class: number of clusters per class; a class with fewer images has one cluster per image.
+        clusters: number of clusters in a batch.
+        per_cluster: number of images per cluster; images of smaller clusters are repeated.
         alpha: the gap of the Magnet loss by which first clusters are drawn.
-        steps: batches in an epoch; by default as many as there are images for.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices.
-        rank: which share of each batch this process takes: whole clusters.
-        world_size: how many processes share each batch.
+        rank: the rank of this process, which takes whole clusters of each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> sampler = MagnetSampler([0, 0, 0, 0, 1, 1, 1, 1], per_class=2, clusters=2, per_cluster=2, steps=1)

@@ -9,9 +9,9 @@ import torch
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Free bytes of a device, or of the host for the CPU; nothing where that cannot be known.
+    """Free bytes of a device, or of the host for the CPU; ``None`` if unknown.
 
-    A container's limit counts, where there is one.
+    A container's limit is respected.
 
     Examples:
         >>> import torch
@@ -40,7 +40,7 @@ def _of_the_system() -> int | None:
 
 
 def _of_the_container(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What a container may still take (cgroup v2); pages of files that can be dropped count as free."""
+    """The memory that a container may still use (cgroup v2); pages of files that can be dropped count as free."""
     try:
         limit = int((folder / "memory.max").read_text())
         used = int((folder / "memory.current").read_text())

@@ -16,14 +16,14 @@ from likewise.data.resumable_loader import Batch, Indices, ResumableLoader
 
 @dataclass(frozen=True)
 class Sides:
-    """What two encoders take: as many anchors as references, or those of one side only.
+    """The inputs of two encoders: the same number of anchors and references, or only one side.
 
     Embeddings are in rows that alternate, an anchor and its reference, so that the chunks of a batch and the batches of several
     processes are put together like those of a single encoder.
 
     Args:
-        anchors: what the first encoder takes, ``(n, …)``.
-        references: what the second encoder takes, ``(n, …)``.
+        anchors: inputs of the first encoder, ``(n, …)``.
+        references: inputs of the second encoder, ``(n, …)``.
 
     Examples:
         >>> sides = Sides(torch.zeros(4, 2), torch.ones(4, 3))

@@ -24,11 +24,11 @@ SIDES = ("image", "image_2", "text", "text_2")
 
 
 class PairTable(ImageDataset):
-    """Pairs in a table, one row for each: the columns ``image`` and ``text``, or ``text`` twice, or ``image`` twice.
+    """Pairs in a table, one row per pair: the columns ``image`` and ``text``, or ``text`` twice, or ``image`` twice.
 
     The second of two columns with one title is called ``text_2`` or ``image_2``, and may be written so.  The first of
     the two columns has the anchors, the second the references; images come before texts.  Further columns are ``split``
-    and ``label``; others are left alone.
+    and ``label``; others are ignored.
 
     The samples of the data set are the distinct images and texts: all anchors, then all references.  Their classes say what
     is not a negative: rows with the same image, the same text or the same ``label`` are of one class, and so is what
@@ -40,8 +40,8 @@ class PairTable(ImageDataset):
         root: where relative paths of images begin; by default the table's folder.
         split: take the rows of this split; by default all rows.
         columns: titles of columns where they are others, such as ``{"image": "file", "text": "caption"}``.
-        name: what to call the data set; by default the table's name.
-        check: look for every image.
+        name: the name of the data set; by default the table's name.
+        check: check that every image exists.
 
     Attributes:
         sides: the two columns, such as ``("image", "text")``.
@@ -81,7 +81,9 @@ class PairTable(ImageDataset):
         for side, column in zip(self.sides, cells, strict=True):
             missing = missing_files(self.folder, column) if check and _is_image(side) else []
             if missing:
-                raise table.fault(missing[0], side, f"a file in {self.folder} (root= says where paths begin)")
+                raise table.fault(
+                    missing[0], side, f"a file in {self.folder} (set root= to the folder that paths are relative to)"
+                )
         distinct = [list(dict.fromkeys(column)) for column in cells]
         places = [{cell: place for place, cell in enumerate(some)} for some in distinct]
         self.rows = torch.tensor([[places[0][a], places[1][b]] for a, b in zip(*cells, strict=True)])
@@ -109,7 +111,7 @@ class PairTable(ImageDataset):
 
     @property
     def kinds(self) -> tuple[str, str]:
-        """What anchors and references are: ``"image"`` or ``"text"``."""
+        """The kinds of anchors and references: ``"image"`` or ``"text"``."""
         first, second = self.sides
         return first.partition("_")[0], second.partition("_")[0]
 

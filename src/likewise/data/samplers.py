@@ -35,10 +35,10 @@ class ResumableSampler(Sampler[list[int]], ABC):
         labels: one for each image.
         batch_size: of the batch that all processes share.
         settings: what else the batches depend on; a state is only loaded where they are the same.
-        steps: batches in an epoch; by default as many as there are images for.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices.
         rank: which share of each batch this process takes.
-        world_size: how many processes share each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> class InOrder(ResumableSampler):
@@ -143,7 +143,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
 
 
 class RandomBatchSampler(ResumableSampler):
-    """Random images of all classes; no image repeats before all were drawn.
+    """Random images of all classes; no image repeats before all have been drawn.
 
     Args:
         labels: one for each image.
@@ -151,7 +151,7 @@ class RandomBatchSampler(ResumableSampler):
         steps: batches in an epoch; by default each image comes once, but for the last few that make no whole batch.
         seed: of all choices.
         rank: which share of each batch this process takes.
-        world_size: how many processes share each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> sampler = RandomBatchSampler([0, 0, 1, 1, 2], batch_size=2)
@@ -185,19 +185,19 @@ class RandomBatchSampler(ResumableSampler):
 
 
 class PerClassSampler(ResumableSampler):
-    """Some classes, and as many images of each: ``classes`` x ``per_class``, class by class.
+    """Some classes, with the same number of images each: ``classes`` x ``per_class``, class by class.
 
     The images of a class are all different, unless it has fewer than ``per_class``: then all of them come, and some
     of them again.
 
     Args:
         labels: one for each image.
-        classes: how many different classes make a batch.
+        classes: number of different classes in a batch.
         per_class: how many images of each.
-        steps: batches in an epoch; by default as many as there are images for.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices.
-        rank: which share of each batch this process takes: whole classes.
-        world_size: how many processes share each batch.
+        rank: the rank of this process, which takes whole classes of each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> labels = [0, 0, 0, 1, 1, 2, 2, 2]
@@ -240,15 +240,15 @@ class PerClassSampler(ResumableSampler):
 class PairSampler(ResumableSampler):
     """Two images of each of several classes, pair after pair, for the N-pair loss (Sohn 2016).
 
-    A class with one image has no pair and is never drawn; a warning says how many there are.
+    A class with one image has no pair and is never drawn; a warning reports their number.
 
     Args:
         labels: one for each image.
-        classes: how many different classes make a batch, which has twice as many images.
-        steps: batches in an epoch; by default as many as there are images for.
+        classes: number of different classes in a batch, which has twice as many images.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices.
         rank: which share of each batch this process takes: whole pairs.
-        world_size: how many processes share each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> labels = [0, 0, 1, 1, 2, 2, 2]

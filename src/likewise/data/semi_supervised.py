@@ -14,7 +14,7 @@ from likewise.data.samplers import Labels, divisible, enough_classes
 
 
 class SemiSupervisedSampler(MiningSampler):
-    """Some classes, as many images of each, where only a share of the labels is known.
+    """Some classes, with the same number of images each, where only a share of the labels is known.
 
     A labeled image has its class.  An unlabeled image is a separate class, and a batch has ``per_class`` views of it:
     random crops.  Two views of an image are positives of each other, so that any loss on pairs is self-supervised (`likewise.losses.NTXentLoss` is SimCLR, as with ``relation="views"``).  With ``clusters``,
@@ -28,13 +28,13 @@ class SemiSupervisedSampler(MiningSampler):
         labels: one for each image; those of unlabeled images are not used.
         labeled: the share of the images whose labels are known, drawn at random: 0 for none, 1 for all.
         clusters: the number of pseudo-classes of the unlabeled images; ``None``: each image is a separate class.
-        classes: how many different classes make a batch.
+        classes: number of different classes in a batch.
         per_class: how many images or views of each.
         labeled_classes: how many of the classes of a batch are labeled ones, where there are others; by default half.
-        steps: batches in an epoch; by default as many as there are images for.
+        steps: batches per epoch; by default as many as the number of images allows.
         seed: of all choices, that of the labeled images included.
-        rank: which share of each batch this process takes: whole classes.
-        world_size: how many processes share each batch.
+        rank: the rank of this process, which takes whole classes of each batch.
+        world_size: the number of processes that share each batch.
 
     Examples:
         >>> sampler = SemiSupervisedSampler([0, 0, 0, 1, 1, 1], labeled=0.0, classes=3, per_class=2)

@@ -23,7 +23,7 @@ _HOW = "pass download=True, or unpack Stanford_Online_Products.zip from https://
 
 
 class StanfordOnlineProducts(ImageFiles):
-    """Stanford Online Products (Oh Song et al. 2016): a class is one thing for sale, its images the seller's.
+    """Stanford Online Products (Oh Song et al. 2016): a class is one product, with the seller's images.
 
     The folder is as in the official archive: ``Ebay_train.txt``, ``Ebay_test.txt`` and a folder for each category.
     ``categories`` says which of the twelve an image belongs to.
@@ -31,10 +31,10 @@ class StanfordOnlineProducts(ImageFiles):
     Args:
         root: the folder ``Stanford_Online_Products`` or the one it lies in.
         split: ``"train"`` (59,551 images of 11,318 things), ``"test"`` (60,502 of 11,316 others) or ``"all"``.
-        transform: applied to an image when it is asked for by ``[index]``.
+        transform: applied to an image returned by ``[index]``.
         download: fetch the official archive (3.1 GB) if the data set is not there.
         mirror: another address of the same archive.
-        check: look for every image, and warn if the numbers are not the official ones.
+        check: check that every image exists, and warn if the counts differ from the official ones.
 
     Examples:
         >>> StanfordOnlineProducts("/nowhere")

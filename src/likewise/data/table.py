@@ -40,10 +40,10 @@ class ImageTable(ImageFiles):
             data set are labels of shape ``(n, L)``, the class first.
         tags: the name of a column with several labels per image, a list, or texts with semicolons between them; then
             ``tags`` of the data set are ``(n, C)`` booleans and ``tag_names`` the names of their columns.
-        name: what to call the data set; by default the table's name.
-        transform: applied to an image when it is asked for by ``[index]``.
+        name: the name of the data set; by default the table's name.
+        transform: applied to an image returned by ``[index]``.
         crop: cut each image to its box.
-        check: look for every image.
+        check: check that every image exists.
 
     Examples:
         >>> import tempfile
@@ -83,7 +83,9 @@ class ImageTable(ImageFiles):
         title = Path(path).stem if name is None else name
         missing = missing_files(folder, files) if check else []
         if missing:
-            raise table.fault(missing[0], "path", f"a file in {folder} (root= says where paths begin)")
+            raise table.fault(
+                missing[0], "path", f"a file in {folder} (set root= to the folder that paths are relative to)"
+            )
         categories = None if "category" not in table.values else _classes(table.classes("category"))
         coarser = [_classes(table.classes(level))[0] for level in levels]
         marked, tag_names = (None, ()) if tags is None else table.tags(tags)

@@ -14,7 +14,7 @@ from likewise.formula import whole_number
 from likewise.protocols.space import Choice, Point, Setting, Space, Tried
 
 _PATIENCE = 50
-"""How many points that were tried before are drawn in a row until a space counts as used up."""
+"""Number of consecutive repeated points after which a space counts as exhausted."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Random:
 
 @dataclass(frozen=True)
 class Bayesian:
-    """Points where good ones are likely: Optuna's tree-structured Parzen estimator, used as a sampler and nothing else.
+    """Bayesian search with Optuna's tree-structured Parzen estimator, used only as a sampler.
 
     The study that Optuna looks at is rebuilt from the history at each call, so the same history and seed give the
     same points.  Points that are asked for together, or whose value is not known yet, count as bad ones (a constant
@@ -90,7 +90,7 @@ class Bayesian:
 
 
 class _Taken:
-    """Points that were tried or chosen, and how many in a row were offered in vain."""
+    """Tried or proposed points, and the number of consecutive repeats."""
 
     def __init__(self, space: Space, history: Sequence[Tried]) -> None:
         self._paths = list(space)

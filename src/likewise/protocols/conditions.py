@@ -109,7 +109,7 @@ def compared(
 
 
 def recorded() -> Any:
-    """A field of `Conditions` that is not compared by itself.
+    """A field of `Conditions` that is not compared directly.
 
     Examples:
         >>> recorded().default
@@ -120,14 +120,14 @@ def recorded() -> Any:
 
 _HEAD = "Another head is another network (the reality check, unfair comparisons: network architecture)."
 _OPTIMIZER = "The optimizer lifts or sinks any method (the reality check, unfair comparisons)."
-_DATA = "Other images are another task (our own rule)."
+_DATA = "Other images make it another task (our own rule)."
 _SPLIT = "Other classes for training and validation are another task (the reality check, cross validation)."
-_VERSION = "Numbers may move with a version (our own rule)."
+_VERSION = "Results may change with versions (our own rule)."
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of one training: what a comparison must hold equal, and what it notes.
+    """The conditions of one training: settings that a comparison must hold equal, and settings that it notes.
 
     The loss, its miner, their hyper-parameters and the learning rates of the loss's parameters are the method, and are not
     among them.  A field that is not recorded is `NOT_RECORDED`.  `likewise.app.read_conditions` reads the conditions of
@@ -181,7 +181,7 @@ class Conditions:
     gradient_clipping: Recorded[float | Settings | None] = compared("gradient clipping", _OPTIMIZER, is_derived=True)
     learning_rate: Recorded[float] = compared(
         "learning rate",
-        "A rate that suits one method is another's handicap, unless it is searched for each (our own rule).",
+        "A rate that suits one method may handicap another, unless it is searched for each (our own rule).",
     )
     learning_rate_multipliers: Recorded[Settings] = compared(
         "learning-rate multipliers", "Published code lets the last layer learn faster, unsaid (the thesis, 3.5.1)."
@@ -196,10 +196,10 @@ class Conditions:
     )
     images_at_once: Recorded[int | None] = compared(
         "images at once",
-        "A batch norm that is not frozen sees one chunk of a batch at a time (our own rule).",
+        "A batch norm that is not frozen normalizes one chunk of a batch at a time (our own rule).",
         is_derived=True,
     )
-    budget: Recorded[Settings] = compared("budget", "Who trains longer gets further (our own rule).")
+    budget: Recorded[Settings] = compared("budget", "Longer training raises accuracy (our own rule).")
     model_selection: Recorded[Settings] = compared(
         "model selection", "Another rule to choose the model picks another model (the thesis, 3.5.2)."
     )
@@ -232,7 +232,7 @@ class Conditions:
     )
     loss: Recorded[Any] = compared(
         "loss of one name",
-        "A mean over different losses or hyper-parameters is a mean over nothing (our own rule).",
+        "A mean over different losses or hyper-parameters is not meaningful (our own rule).",
         scope="name",
         fallback="loss_text",
         is_derived=True,
@@ -249,9 +249,9 @@ class Conditions:
     memory: Recorded[Settings | None] = compared(
         "memory", "A memory of earlier batches is a separate method (our own rule).", "note"
     )
-    precision: Recorded[str] = compared("precision", "Rounding is seldom seen in accuracy (our own rule).", "note")
+    precision: Recorded[str] = compared("precision", "Rounding seldom affects accuracy (our own rule).", "note")
     averaged_weights: Recorded[float | None] = compared(
-        "averaged weights", "An average of weights lifts most methods a little (our own rule).", "note"
+        "averaged weights", "Averaged weights improve most methods slightly (our own rule).", "note"
     )
     openings: Recorded[int] = compared(
         "openings", "The test set is to be opened once, at the end (the thesis, 3.5.2).", "note", scope="method"
@@ -260,7 +260,7 @@ class Conditions:
     commit: Recorded[str | None] = compared("code", _VERSION, "note", fallback="version")
     version: Recorded[str] = recorded()
     """The version of likewise."""
-    hardware: Recorded[Settings] = compared("hardware", "Numbers may move with a device (our own rule).", "note")
+    hardware: Recorded[Settings] = compared("hardware", "Results may change with the device (our own rule).", "note")
 
 
 RULES: Mapping[str, Rule] = {each.name: each.metadata["rule"] for each in fields(Conditions) if "rule" in each.metadata}

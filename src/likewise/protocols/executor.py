@@ -1,4 +1,4 @@
-"""Executors run trials; the driver of a study hands them what is missing and writes down what comes back."""
+"""Executors run trials; the driver of a study submits missing trials and stores their results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TrialCancelled(Exception):  # noqa: N818
 
 
 class ExecutorBroken(RuntimeError):  # noqa: N818
-    """An executor cannot run any trial; what is missing stays missing.
+    """An executor cannot run any trial; missing trials stay missing.
 
     Examples:
         >>> issubclass(ExecutorBroken, RuntimeError)
@@ -64,7 +64,7 @@ class ExecutorBroken(RuntimeError):  # noqa: N818
 
 
 class Executor(Protocol):
-    """Runs trials somewhere; `run_missing` uses nothing else.
+    """Runs trials; the interface that `run_missing` uses.
 
     Examples:
         >>> executor: Executor = SerialExecutor(lambda trial, report: Result(trial), lambda *_: True)
@@ -73,10 +73,10 @@ class Executor(Protocol):
     """
 
     def room(self) -> int:
-        """How many more trials can run now."""
+        """Number of additional trials that can run now."""
 
     def submit(self, trial: Trial) -> None:
-        """Start a trial, or queue it if there is no room."""
+        """Start a trial, or queue it if all slots are in use."""
 
     def results(self, timeout: float = 0.5) -> list[Ended]:
         """The trials that have ended since the last call; waits up to ``timeout`` seconds for one.
@@ -116,7 +116,7 @@ class SerialExecutor:
         self._canceled: set[str] = set()
 
     def room(self) -> int:
-        """How many more trials can run now."""
+        """Number of additional trials that can run now."""
         return 0 if self._queue else 1
 
     def submit(self, trial: Trial) -> None:
@@ -144,7 +144,7 @@ class SerialExecutor:
         return {trial.key: "this process" for trial in self._queue}
 
     def stop(self) -> list[Ended]:
-        """Forget what is queued."""
+        """Drop queued trials."""
         ended = [Ended(trial) for trial in self._queue]
         self._queue.clear()
         return ended

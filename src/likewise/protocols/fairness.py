@@ -80,7 +80,7 @@ def unfair_differences(conditions: Mapping[str, Conditions | Sequence[Conditions
     differences = _drop_consequences(differences, trainings)
     differences = [_excuse_searched(each, trainings) for each in differences] + _seeds(trainings)
     if absent:
-        why = "What is not written down cannot be compared (our own rule)."
+        why = "Settings that are not recorded cannot be compared (our own rule)."
         differences.append(Difference(NOT_RECORDED, dict.fromkeys(trainings, ", ".join(absent)), why, "note"))
     return sorted(differences, key=lambda each: each.severity == "note")
 
@@ -112,7 +112,7 @@ def _differ(rule: Rule, values: Mapping[str, list[Any]]) -> bool:
 
 
 def _hashable(value: Any) -> Any:
-    """An equal value that a set can hold: 1 is 1.0, a list is a tuple, a mapping is its items."""
+    """An equal value that can be hashed: 1 is 1.0, a list is a tuple, a mapping is its items."""
     if isinstance(value, Mapping):
         return frozenset((str(key), _hashable(each)) for key, each in value.items())
     return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
@@ -143,7 +143,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _drop_consequences(differences: list[Difference], trainings: Mapping[str, list[Conditions]]) -> list[Difference]:
-    """Leave out differences that follow from others, or that come to the same."""
+    """Leave out differences that follow from others or are equivalent to them."""
     names = {each.what for each in differences}
     every = [each for several in trainings.values() for each in several]
     have_checksums = all(

@@ -12,7 +12,7 @@ from likewise.protocols.trial import Label
 
 @dataclass(frozen=True)
 class CoordinateGrid:
-    """Try all values of one setting, keep the best, and go on to the next setting.
+    """Try all values of one setting, keep the best, and continue with the next setting.
 
     The settings are taken in the order of the space.  Among values that are equally good the first one is chosen; the
     previous value of a setting competes with the grid's if it was tried.  Values that failed or were pruned are not chosen.

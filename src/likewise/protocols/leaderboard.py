@@ -29,7 +29,7 @@ REQUIRED_EQUAL = {
     **{column: (RULES[name].what, RULES[name].why) for column, name in COLUMN_CONDITIONS.items()},
     "source": ("source", OUTSIDE["source"]),
 }
-"""What each of these columns is called in a comparison, and why it matters."""
+"""The name of each column in a comparison, and why it matters."""
 
 
 class Unfair(ValueError):  # noqa: N818
@@ -81,7 +81,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Methods in the order of their means, with what there is to know about the order.
+    """Methods in the order of their means, with notes on the order.
 
     Args:
         metric: by which column they are ranked.
@@ -95,7 +95,7 @@ class Leaderboard:
         >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52)}
         >>> rows = [{"method": m, "seed": s, "test R@1": each[s]} for m, each in scores.items() for s in range(3)]
         >>> print(rank(rows, "test R@1").text())
-        R@1 in per cent: mean and 95% interval over seeds
+        R@1 in percent: mean and 95% interval over seeds
         #  method  R@1    95% interval    seeds  behind the first  marks
         1  a       52.00  47.03 to 56.97  3
         2  b       50.33  46.54 to 54.13  3      1.67 (0.23 to 3.10)
@@ -111,11 +111,11 @@ class Leaderboard:
 
     @property
     def unfair(self) -> tuple[Difference, ...]:
-        """The differences that make the ranking unfair; there are none unless it was asked for all the same."""
+        """The differences that make the ranking unfair; empty unless the ranking was forced."""
         return tuple(each for each in self.differences if each.severity == "unfair")
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dict for each place, the same keys in all, of what CSV and JSON can hold; metrics are fractions."""
+        """One dict per place with the same keys and plain values; metrics are fractions."""
         return [self._row(place) for place in self.places]
 
     def _row(self, place: Place) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Leaderboard:
         return row | {"marks": "; ".join(place.marks)}
 
     def footnotes(self) -> list[str]:
-        """What stands under the table."""
+        """The notes under the table."""
         notes = [self.remark] if self.remark else []
         if self.unfair:
             notes.append("* Unfair: ranked although the trainings are not equal, as was asked for.")
@@ -155,7 +155,7 @@ class Leaderboard:
         over = f"over seeds, each a mean over {folds} folds" if folds > 1 else "over seeds"
         cells = [["#", *columns, self.metric.partition(" ")[2], sure, "seeds", "behind the first", "marks"]]
         cells += [self._cells(place, columns) for place in self.places]
-        lines = [f"{shown} in per cent: mean and {sure} {over}"]
+        lines = [f"{shown} in percent: mean and {sure} {over}"]
         for (*_, marks), start in zip(cells, align(row[:-1] for row in cells), strict=True):
             indent = len(start) + 2
             lines += _wrapped(marks, f"{start}  ", " " * indent, max(width, indent + 24))
@@ -236,7 +236,7 @@ def rank(
     chosen = of_stage(rows, metric, stage)
     summaries = summarize(chosen, metric, by=by, stage=stage, confidence=confidence)
     if not summaries:
-        raise ValueError("rows must hold a setting with a complete seed, but all trainings failed or miss a fold")
+        raise ValueError("rows must contain a setting with a complete seed, but all trainings failed or lack a fold")
     sides: dict[str, list[Row]] = {}
     for row in chosen:
         sides.setdefault(name_of(row, by), []).append(row)
@@ -298,7 +298,9 @@ def leaderboards(
 def _check_rows(rows: Sequence[Row], conditions: Sequence[Conditions | None] | None) -> None:
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise TypeError(f"rows must hold a dict for each training, but entry {index} is a {type(row).__name__}")
+            raise TypeError(
+                f"rows must be a list of dicts, one per training, but entry {index} is a {type(row).__name__}"
+            )
     if conditions is not None and len(conditions) != len(rows):
         raise ValueError(f"conditions must have an entry for each of {len(rows)} rows, but it has {len(conditions)}")
 
@@ -314,7 +316,7 @@ def _group_conditions(
     stage: str,
     names: Collection[str],
 ) -> dict[str, list[Conditions]]:
-    """Conditions by name of the line; nothing unless every ranked training has them."""
+    """Conditions by name of the line; empty unless every ranked training has them."""
     groups: dict[str, list[Conditions]] = {}
     for row, each in zip(rows, conditions or (), strict=conditions is not None):
         name = name_of(row, by)
@@ -423,6 +425,6 @@ def _marks(
 
 
 def _describe_mark(difference: Difference, name: str) -> str:
-    """A difference in a few words; a footnote says the rest."""
+    """A difference in a few words; details are in a footnote."""
     value = difference.values[name]
     return difference.what if isinstance(value, Mapping | list) else f"{difference.what} {in_words(value)}"

@@ -23,14 +23,14 @@ from likewise.protocols.executor import Ended, ExecutorBroken, Report, Runner
 from likewise.protocols.trial import Trial
 
 FALSE_STARTS = 3
-"""How many processes in a row may end before they can take a trial."""
+"""Number of consecutive processes that may end before they can run a trial."""
 
 STOP_SECONDS = (20.0, 40.0)
-"""How long trials have for their checkpoints after they were asked the first and the second time."""
+"""Seconds that trials have to write checkpoints after the first and the second request to stop."""
 
 
 def fitting_workers(per_gpu: int = 1) -> int:
-    """How many trials fit this machine: ``per_gpu`` on each GPU, or one on each core, at most eight.
+    """Number of trials that fit on this machine: ``per_gpu`` on each GPU, or one on each core, at most eight.
 
     Examples:
         >>> fitting_workers() >= 1
@@ -78,7 +78,7 @@ class LocalExecutor:
         self._stopping = False
 
     def room(self) -> int:
-        """How many more trials can run now."""
+        """Number of additional trials that can run now."""
         return max(0, self.workers - len(self.running()))
 
     def submit(self, trial: Trial) -> None:
@@ -130,7 +130,7 @@ class LocalExecutor:
         return ends
 
     def _start(self) -> None:
-        """Give what is queued to processes that have nothing to do; start processes where there is room."""
+        """Assign queued trials to idle processes; start processes while slots are free."""
         while self._queue and self._false_starts < FALSE_STARTS:
             idle = [worker for worker in self._workers.values() if worker.trial is None]
             if idle:
@@ -176,13 +176,13 @@ class LocalExecutor:
         self._queue.insert(0, worker.trial)  # the process could not begin, which says nothing of the trial
         self._false_starts += 1
         if self._false_starts == FALSE_STARTS:
-            begin = f"{FALSE_STARTS} processes ended before they could take a trial"
-            raise ExecutorBroken(f"{begin}: {worker.log} says why")
+            begin = f"{FALSE_STARTS} processes ended before they could run a trial"
+            raise ExecutorBroken(f"{begin}: see {worker.log}")
         return []
 
 
 class _Worker:
-    """A process and the thread that reads what it says.
+    """A worker process and the thread that reads its messages.
 
     Args:
         number: its place.
@@ -215,7 +215,7 @@ class _Worker:
         self.send(trial)
 
     def send(self, message: Any) -> None:
-        """Say something; what a dead process cannot hear is not an error here."""
+        """Send a message; a dead process is not an error here."""
         self._write(pickle.dumps(message))
 
     def _write(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A study that travels: what is missing is packed, executed on another machine, and merged."""
+"""Pack the missing trials of a study for another machine, and merge the results."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from likewise.protocols.trial import Result
 from likewise.train import Run
 
 PACK_FILE = "pack.json"
-"""What a pack says of itself."""
+"""The description of a pack."""
 
 
 def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, metric: str = "MAP@R") -> int:
-    """Copy what another machine needs to run the missing trials of a study: the table, and runs that have begun.
+    """Copy the files that another machine needs to run the missing trials of a study: the table and started runs.
 
     Data and weights are not copied.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         pack: the folder to make; it must not exist.
         metric: whose validation is reported on the way.
 
@@ -54,7 +54,7 @@ def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, 
 
 
 def read_pack(pack: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a pack says of itself.
+    """The description of a pack.
 
     Examples:
         >>> read_pack("nowhere")
@@ -75,7 +75,7 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
     here.  Of trials that are still missing, the runs come home whose checkpoints are further than those here.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         other: the pack.
 
     Returns:
@@ -111,7 +111,7 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
 
 
 def _refuse_strangers(home: Study, away: Study, other: Path) -> None:
-    """Refuse another study: a pack names the trials that its study had, and a study keeps its trials."""
+    """Refuse a pack of another study, by the trials that the pack lists."""
     here, there = {trial.key for trial in home.trials()}, {trial.key for trial in away.trials()}
     packed = set(read_pack(other).get("trials", ())) if (other / PACK_FILE).exists() else set()
     alike = packed <= here if packed else not there or here & there

@@ -72,7 +72,7 @@ class Comparison:
 
     @property
     def pairs(self) -> int:
-        """How many there are."""
+        """The number of pairs."""
         return self.difference.count
 
     @property
@@ -118,7 +118,7 @@ class Comparison:
         return f"{self.a} and {self.b} are not distinguishable by {shown} ({why})" + self._tail()
 
     def _tail(self) -> str:
-        """What else must be known, as further parts of the sentence."""
+        """Remarks, as further parts of the sentence."""
         remarks = []
         for counts, what in ((self.unpaired, "had no partner"), (self.failed, "failed")):
             named = [
@@ -293,7 +293,7 @@ class Comparisons:
 
     @property
     def note(self) -> str:
-        """What many comparisons mean for each of them."""
+        """A note on multiple comparisons."""
         count = len(self.cells)
         if not count:
             return "no two methods have a pair of trainings."
@@ -303,12 +303,14 @@ class Comparisons:
         if self.corrected is not None:
             note += f", with Holm's correction: the chance of any false difference is at most {100 * wrong:.2g}%"
         elif count > 1:
-            note += f", uncorrected: if all methods were alike, about {wrong * count:.2g} of them would look different"
+            note += (
+                f", uncorrected: if all methods were equal, about {wrong * count:.2g} of them would appear different"
+            )
         missing = f"; without a pair: {', '.join(' and '.join(each) for each in self.without)}" if self.without else ""
         return f"{note}{missing}."
 
     def matrix(self) -> list[list[float | None]]:
-        """Differences, row minus column; ``None`` on the diagonal and where there is no pair."""
+        """Differences, row minus column; ``None`` on the diagonal and without pairs."""
         return [[self._difference(a, b) for b in self.names] for a in self.names]
 
     def _difference(self, a: str, b: str) -> float | None:

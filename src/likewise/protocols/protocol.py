@@ -1,4 +1,4 @@
-"""Protocols as values: which classes a training may see, what may be looked at when, and how folds are combined."""
+"""Protocols as values: the classes of a training, when results may be inspected, and how folds are combined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials as tasks of a Ray cluster whose address is given; nothing here starts a cluster."""
+"""Run trials as tasks of an existing Ray cluster; this module never starts one."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from likewise.protocols.executor import Ended, ExecutorBroken, Report, Runner, r
 from likewise.protocols.trial import Result, Trial
 
 POLL = 0.1
-"""Seconds between two looks at reports and ends."""
+"""Seconds between two polls of reports and results."""
 
 STOP_SECONDS = 60.0
-"""How long trials have for their checkpoints after they were asked to stop."""
+"""Seconds that trials have to write checkpoints after a request to stop."""
 
 
 class RayExecutor:
@@ -67,7 +67,7 @@ class RayExecutor:
         self._stopping = False
 
     def room(self) -> int:
-        """How many more trials can run now; nodes that join make room."""
+        """Number of additional trials that can run now; new nodes add slots."""
         resources = self._ray.cluster_resources()
         fit = int(resources.get("GPU", 0.0) * self._per_gpu + 1e-6) if self._gpus else int(resources.get("CPU", 0.0))
         most = fit if self._limit is None else min(fit, self._limit)

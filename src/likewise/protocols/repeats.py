@@ -1,4 +1,4 @@
-"""Repeats of a training: what a method is worth, over seeds and folds."""
+"""Repeats of a training: the mean of a method over seeds and folds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Summary:
-    """What the repeats of one setting came to.
+    """The result of the repeats of one setting.
 
     Args:
         group: which setting, such as ``{"method": "contrastive"}``.
@@ -61,7 +61,7 @@ class Summary:
 
 
 def per_cent(interval: Interval) -> str:
-    """A mean and its interval over seeds, in per cent.
+    """A mean and its interval over seeds, in percent.
 
     Examples:
         >>> per_cent(t_interval([0.2, 0.22, 0.21]))
@@ -85,7 +85,7 @@ def name_of(row: Row, by: Sequence[str]) -> str:
 
 
 def labels_of_rows(rows: Iterable[Row]) -> list[str]:
-    """The columns that say what was varied: neither metrics, nor records of the training, nor remarks.
+    """The columns of varied settings: not metrics, records of the training or notes.
 
     Examples:
         >>> labels_of_rows([{"method": "a", "dim": 64, "seed": 0, "test R@1": 0.5, "run": "runs/1", "loss.alpha": 2.0}])
@@ -198,7 +198,7 @@ def _is_metric(name: str) -> bool:
 
 
 def is_done(row: Row) -> bool:
-    """Whether a training came to its end; rows that say nothing of it did.
+    """Whether a training finished; true for rows without a status.
 
     Examples:
         >>> is_done({"status": "failed"}), is_done({})

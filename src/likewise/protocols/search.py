@@ -1,4 +1,4 @@
-"""A search for hyper-parameters: the next points are a function of what was tried, and that is in the study.
+"""A hyper-parameter search: the next points are a function of the tried points, which are stored in the study.
 
 A search works in rounds.  `plan` looks at the study; when all points of the last round are known it adds the trials of
 the next ones, one for each fold.  Nothing else is stored, so a search goes on from its study alone, on any machine,
@@ -21,7 +21,7 @@ from likewise.protocols.trial import Label, Result, Trial
 
 
 class Method(Protocol):
-    """A way of searching: `Bayesian`, `Random`, `CoordinateGrid`, or one of your own.
+    """A way of searching: `Bayesian`, `Random`, `CoordinateGrid`, or your own.
 
     Examples:
         >>> method: Method = Bayesian(startup=5)
@@ -32,7 +32,7 @@ class Method(Protocol):
 
 
 def next_points(space: Space, history: Sequence[Tried], n: int, method: Method, seed: int = 0) -> list[Point]:
-    """The points to try next: a function of its arguments and of nothing else.
+    """The points to try next: a pure function of its arguments.
 
     Args:
         space: where to look.
@@ -52,7 +52,7 @@ def next_points(space: Space, history: Sequence[Tried], n: int, method: Method, 
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched, how, and for how long.
+    """The space, method and length of a search.
 
     Args:
         method: what is tuned, by name.
@@ -98,11 +98,13 @@ class Search:
             raise ValueError("folds must have at least one fold, but it is empty")
         for path in self.space:
             if path in self.labels:
-                raise ValueError(f"labels must not name what is searched, but they name {path!r}")
+                raise ValueError(f"labels must not contain searched settings, but they contain {path!r}")
         for point in self.begin:
             for path, setting in self.space.items():
                 if path not in point or not setting.has(point[path]):
-                    raise ValueError(f"begin must have points of the space, but one has {path} = {point.get(path)!r}")
+                    raise ValueError(
+                        f"begin must contain points of the space, but one has {path} = {point.get(path)!r}"
+                    )
 
     def trials(self, point: Point) -> list[Trial]:
         """The trials of a point, one for each fold."""
@@ -127,7 +129,7 @@ class Search:
 
 
 def history(search: Search, study: Study) -> list[Tried]:
-    """What a search has tried, in the order in which it was planned.
+    """The tried points of a search, in the planned order.
 
     A point is done when all its folds are; its value is the mean of theirs.  It has failed, or was pruned, as soon as
     one of its folds has, or was.  What is not a number has failed.
@@ -176,7 +178,7 @@ def plan(search: Search, study: Study) -> list[Trial]:
 
 
 def is_over(search: Search, study: Study) -> bool:
-    """Whether all points of a search are known, and no other will come.
+    """Whether a search has planned all of its points.
 
     Examples:
         >>> import tempfile
@@ -248,7 +250,7 @@ def prune(
 
 
 def hopeless(study: Study, trial: Trial, *, startup: int = 5, warmup: int = 0, least: int = 1) -> bool:
-    """Whether a trial that runs should be pruned, by what it and the others in its study have reported: see `prune`.
+    """Whether a trial that runs should be pruned, from the reports of all trials in its study: see `prune`.
 
     The others are trials of a search that are done, with the same method, seed, fold and labels; labels that are paths
     of the configuration, with a dot in them, are what is searched and may differ.
@@ -328,6 +330,6 @@ def _next(search: Search, tried: Sequence[Tried]) -> list[Point]:
 
 
 def _race(trial: Trial) -> tuple[str, str, int, int, dict[str, Label]]:
-    """What two trials must have in common to be compared on their way."""
+    """The settings that two trials must share to be compared for pruning."""
     named = {name: value for name, value in trial.labels.items() if "." not in name}
     return trial.stage, trial.method, trial.seed, trial.fold, named

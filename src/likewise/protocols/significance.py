@@ -10,7 +10,7 @@ import numpy as np
 from likewise.metrics import t_interval
 
 ENUMERATED = 16
-"""Up to so many pairs all choices of signs are looked at, 65,536 of them; beyond, as many are drawn."""
+"""Up to this number of pairs all 65,536 sign choices are enumerated; beyond it, as many are drawn at random."""
 
 
 def paired_p(differences: Sequence[float]) -> float | None:
@@ -34,7 +34,7 @@ def paired_p(differences: Sequence[float]) -> float | None:
 
 
 def flip_p(differences: Sequence[float], *, seed: int = 0) -> float:
-    """The p-value of the sign-flip test: how often signs by chance give a mean as far from zero, either way.
+    """The p-value of the sign-flip test: the fraction of random signs whose mean is at least as far from zero, two-sided.
 
     Up to 16 differences all choices of signs are looked at; beyond, 65,536 are drawn, and the observed one counts
     among them (Phipson and Smyth 2010).
@@ -62,7 +62,7 @@ def flip_p(differences: Sequence[float], *, seed: int = 0) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction: p-values that hold the chance of any false finding among all of them (Holm 1979).
+    """Holm's correction: p-values that control the family-wise error rate (Holm 1979).
 
     Examples:
         >>> holm([0.01, 0.04, 0.03])

@@ -1,4 +1,4 @@
-"""The space in which a search looks: names of settings, and what each may be."""
+"""The space of a search: names of settings and their allowed values."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Range:
         return tuple(dict.fromkeys(int(value) if self.whole else float(value) for value in values))
 
     def _offset(self, step: float) -> float:
-        """Where the grid begins, in steps above the low end: a whole number of steps below the default."""
+        """The start of the grid, in steps above the low end, so that the default is on the grid."""
         if self.default is None or self.on_grid or not self.low <= self.default <= self.high:
             return 0.0
         steps = (self.default - self.low) / step

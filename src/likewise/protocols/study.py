@@ -26,7 +26,7 @@ STATES: tuple[StateName, ...] = ("missing", "done", "failed", "pruned", "cancele
 Parsed = TypeVar("Parsed", Trial, Result)
 
 Reports = dict[int, float]
-"""What a trial measured on its way: values by step."""
+"""Intermediate values of a trial by step."""
 
 STUDY_DATABASE = "study.db"
 """The table of a study, in its folder."""
@@ -113,7 +113,7 @@ class Study:
             yield
 
     def add(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Add trials, all or none of them; those that the study has stay as they are.
+        """Add trials, atomically; existing ones are unchanged.
 
         Returns:
             The new ones.
@@ -127,7 +127,7 @@ class Study:
         return new
 
     def finish(self, result: Result) -> bool:
-        """Store a result; the first one stands, unless it says failed and this one does not.
+        """Store a result; the first one is kept, unless it failed and this one did not.
 
         Returns:
             Whether it was stored.
@@ -144,7 +144,7 @@ class Study:
         return True
 
     def report(self, key: str, step: int, value: float) -> None:
-        """Store a value that a trial measured on its way; the last one for a step stands."""
+        """Store an intermediate value of a trial; the last one for a step is kept."""
         self.trial(key)
         self._store_reports([(key, step, value)])
 
@@ -191,7 +191,7 @@ class Study:
         return new
 
     def copy(self, file: str | os.PathLike[str]) -> Study:
-        """Copy the table as it is at one moment, also while another process writes it.
+        """Copy a consistent snapshot of the table, even while another process writes it.
 
         Args:
             file: where to.
@@ -228,7 +228,7 @@ class Study:
         return [self._result(key, text) for key, text in self._rows("key, result", "result IS NOT NULL")]
 
     def reports(self, keys: Iterable[str] | None = None) -> dict[str, Reports]:
-        """What trials measured on their way, by key and step; by default of all trials."""
+        """Intermediate values by key and step; by default of all trials."""
         wanted = None if keys is None else set(keys)
         reports: dict[str, Reports] = {}
         with self._connection() as db:

@@ -57,7 +57,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Tournament:
-    """The standings, and what they were made from.
+    """The standings, and the data that they are computed from.
 
     Args:
         standings: best average rank first.
@@ -202,9 +202,9 @@ def tournament(
 def _scores(
     rows: Sequence[Mapping[str, Label]], metric: str, names: tuple[str, ...], method: str
 ) -> tuple[dict[str, dict[Experiment, tuple[float, int]]], int]:
-    """The mean of the metric and the number of rows, by method and experiment; and how many rows were left out."""
+    """The mean of the metric and the number of rows, by method and experiment; and the number of excluded rows."""
     if not rows:
-        raise ValueError("rows must hold results, but it is empty")
+        raise ValueError("rows must contain results, but it is empty")
     for name in (metric, method, *names):
         if not any(name in row for row in rows):
             there = ", ".join(map(repr, dict.fromkeys(column for row in rows for column in row)))
@@ -221,7 +221,7 @@ def _scores(
         one = tuple(row.get(name) for name in names)
         values.setdefault(str(row.get(method)), {}).setdefault(one, []).append(float(value))
     if not values:
-        raise ValueError(f"rows must hold finished results with {metric!r}, but none of the {len(rows)} is one")
+        raise ValueError(f"rows must contain finished results with {metric!r}, but none of the {len(rows)} rows does")
     return {name: {one: (fmean(all_), len(all_)) for one, all_ in by.items()} for name, by in values.items()}, left_out
 
 
@@ -266,7 +266,7 @@ def _notes(
     left_out: int,
     metric: str,
 ) -> list[str]:
-    """What a reader of the table has to know."""
+    """Notes for readers of the table."""
     notes = []
     if not all(each.complete for each in standings):
         notes.append("* lacks experiments: its ranks are over those it has, and others were ranked without it there.")
@@ -278,5 +278,7 @@ def _notes(
         notes.append(f"Left out: {left_out} of {len(rows)} rows, which are not done or have no {metric}.")
     tuned = sum(row.get("tuned_on_test") is True for row in rows)
     if tuned:
-        notes.append(f"Tuned on test: {tuned} of {len(rows)} rows come from methods that were chosen by the test set.")
+        notes.append(
+            f"Tuned on test: {tuned} of {len(rows)} rows come from methods that were selected on the test set."
+        )
     return notes

@@ -1,4 +1,4 @@
-"""A study is data: what is to be trained, and what came out."""
+"""Trials and their results as plain data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = frozenset(
         *("key", "run", "command", "error", "note"),
     }
 )
-"""What the table of results has of every trial."""
+"""Columns of the table of results for every trial."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of a trial.
+    """The result of a trial.
 
     Args:
         trial: what was trained.
@@ -154,7 +154,7 @@ class Result:
         return cls(**{**tree, "trial": Trial.from_dict(tree["trial"])})
 
     def row(self) -> dict[str, Label]:
-        """One row of the tidy table: what it is, what was varied, what was measured.
+        """One row of the tidy table: identity, varied settings and metrics.
 
         Examples:
             >>> row = Result(Trial("triplet", {}, labels={"dim": 64}), val={"R@1": 0.5}).row()

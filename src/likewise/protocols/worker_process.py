@@ -49,7 +49,7 @@ def interruptible() -> Iterator[None]:
 
 
 def serve(inbox: BinaryIO, outbox: BinaryIO) -> None:
-    """Run the trials that arrive until the driver ends the input or asks to stop."""
+    """Run received trials until the driver closes the input or requests a stop."""
     sys.path[:] = pickle.load(inbox)
     run = pickle.load(inbox)
     from likewise.protocols.executor import run_one
@@ -88,7 +88,7 @@ def _listen(inbox: BinaryIO, messages: queue.SimpleQueue[Any]) -> None:
 
 
 def main() -> None:
-    """Take over the pipes, so that what a trial prints goes to the log, and serve."""
+    """Redirect the pipes, so that a trial's output goes to the log, and run trials."""
     inbox, outbox = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -12,7 +12,7 @@ Run = tuple[str, int, Record]
 """A run's name, the number of its color, and what it wrote."""
 
 Read = Callable[[Row], object]
-"""What a chart shows of a line of the record."""
+"""The value that a chart shows for a line of the record."""
 
 
 def training_charts(runs: Sequence[Run]) -> list[Chart]:
@@ -27,7 +27,7 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
     """
     several = len(runs) > 1
     marks = [] if several else _marks(runs)
-    # the losses of different formulas have nothing to do with each other but their shapes
+    # the losses of different formulas are comparable only in shape
     note = "each run on a separate scale" if several else ""
     loss = [_line(run, "train", lambda row: row.get("loss")) for run in runs]
     charts = [line_chart("Loss", loss, note=note, separate_scales=several, marks=marks)]
@@ -44,12 +44,12 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
         charts.append(line_chart("Validation", lines, as_percent=True, note="in percent", marks=marks))
     charts.append(_rates(runs))
     spread = [_line(run, "train", lambda row: row.get("spread")) for run in runs]
-    charts.append(line_chart("Spread of a batch", spread, note="near 0: all embeddings alike", within=(0.0, 1.0)))
+    charts.append(line_chart("Spread of a batch", spread, note="near 0: all embeddings are alike", within=(0.0, 1.0)))
     return [chart for chart in charts if chart is not None]
 
 
 def weight_charts(runs: Sequence[Run]) -> list[Chart]:
-    """What a recorder saw of the losses: where their weight goes, their gradients, and whether two of them agree.
+    """Charts of a recorder's data: pair weights, gradients, and the agreement of two losses.
 
     Examples:
         >>> from pathlib import Path
@@ -60,7 +60,7 @@ def weight_charts(runs: Sequence[Run]) -> list[Chart]:
     """
     charts: list[Chart | None] = []
     for (every, words, note), lines in _SHARES.items():
-        # of one run all in one chart; of several a chart for each, with a line for each run
+        # one run: all values in one chart; several runs: one chart per value, one line per run
         drawn = {every: lines} if len(runs) == 1 else {name: {name: read} for name, read in lines.items()}
         for name, reads in drawn.items():
             title = words.format(name)
@@ -81,7 +81,7 @@ def weight_charts(runs: Sequence[Run]) -> list[Chart]:
 
 
 def weights_note(runs: Sequence[Run]) -> str:
-    """What the charts of weights rest on, in words; nothing where there are none.
+    """A sentence on the data of the weight charts; empty if there are none.
 
     Examples:
         >>> from pathlib import Path
@@ -93,14 +93,16 @@ def weights_note(runs: Sequence[Run]) -> str:
     looks = [row for _, _, record in runs for row in record.of_kind("lens")]
     if not looks:
         return ""
-    text = f"{many(len(looks), 'step')} looked at" if len(looks) > 1 else "One step looked at"
+    text = f"{many(len(looks), 'step')} recorded" if len(looks) > 1 else "One step recorded"
     looked = [record for _, _, record in runs if record.of_kind("lens")]
     whole = sum(float(record.end.get("seconds") or 0.0) for record in looked if record.end is not None)
     if whole and all(record.end is not None for record in looked):
         text += f", in {sum(float(row.get('seconds') or 0.0) for row in looks) / whole:.1%} of the time"
     some = [row for row in looks if row.get("anchors", 0) < row.get("samples", 0)]
     if some:
-        text += f"; {count(some[-1]['anchors'])} anchors of {count(some[-1]['samples'])} stand for a batch"
+        text += (
+            f"; {count(some[-1]['anchors'])} of {count(some[-1]['samples'])} anchors are used as a sample of each batch"
+        )
     return text + "."
 
 
@@ -153,7 +155,7 @@ def _gradients(runs: Sequence[Run]) -> dict[str, Read]:
 
 
 def _second_losses(runs: Sequence[Run]) -> list[str]:
-    """The second losses that were looked at."""
+    """The second losses of the recorders."""
     named = (row.get("compare_with") for _, _, record in runs for row in record.of_kind("lens"))
     return list(dict.fromkeys(str(name) for name in named if name))
 
@@ -164,7 +166,7 @@ def _of_beside(row: Row) -> object:
 
 
 def _lens_lines(runs: Sequence[Run], what: dict[str, Read]) -> list[Line]:
-    """Lines of what a recorder saw: of one run a color each, of several the run's own."""
+    """Lines of a recorder's data: for one run a color each, for several runs the color of the run."""
     if len(runs) > 1:
         return [_line(run, "lens", read) for run in runs for read in what.values()]
     return [
@@ -175,14 +177,14 @@ def _lens_lines(runs: Sequence[Run], what: dict[str, Read]) -> list[Line]:
 
 
 def _pairs(runs: Sequence[Run]) -> str:
-    """Of how many, where that is always the same."""
+    """The total, if it is constant."""
     looks = [row for _, _, record in runs for row in record.of_kind("lens") if row.get("half") is not None]
     counts = {row.get("positives", 0) + row.get("negatives", 0) for row in looks}
     return f"of {count(counts.pop())}" if len(counts) == 1 else ""
 
 
 def _by_size(title: str, lines: Sequence[Line], note: str) -> Chart | None:
-    """A logarithmic axis where the values are of different sizes."""
+    """A logarithmic axis if values differ in magnitude."""
     values = [y for line in lines for y in line.ys if y > 0.0]
     log = bool(values) and max(values) > 10.0 * min(values)
     return line_chart(title, lines, log=log, note=", ".join(filter(None, (note, "logarithmic" if log else ""))))
@@ -222,7 +224,7 @@ def _rates(runs: Sequence[Run]) -> Chart | None:
 
 
 def _owners(owners: dict[str, list[str]], runs: Sequence[Run]) -> str:
-    """Whose rate it is: the groups, and of several runs their names too."""
+    """The owners of a rate: the groups, and with several runs their names."""
     groups = ", ".join(dict.fromkeys(group for each in owners.values() for group in each))
     if len(runs) == 1:
         return groups

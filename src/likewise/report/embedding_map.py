@@ -1,4 +1,4 @@
-"""The embedding map: where the points go, and what a reader sees of each."""
+"""The embedding map: positions of the points, and the data shown for each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from likewise.report.sprites import Tile
 from likewise.report.words import count, many
 
 WIDTH, HEIGHT, EDGE = 1000.0, 700.0, 20.0
-"""Of the drawing, and what stays free around the points."""
+"""Size of the drawing, and the margin around the points."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Map:
     """Images on a plane.
 
     Args:
-        method: what laid them out.
+        method: the layout method.
         note: how many are shown and how many are left out.
         groups: the points, class by class.
-        data: what a reader sees of a point, for the page's script: class names, and for each point its place, its
+        data: data shown for a point, for the page's script: class names, and for each point its place, its
             thumbnail, its class, the class of its nearest neighbor, and their similarity.
         number: of the part on the page.
 
@@ -79,7 +79,7 @@ def draw_map(
         rows: which of its rows are on the map.
         neighbors: of its queries.
         tiles: where the thumbnails of the rows are.
-        laid_out: the places of the rows and the name of what made them, from `likewise.report.layout.lay_out`.
+        laid_out: the positions of the rows and the name of the layout method, from `likewise.report.layout.lay_out`.
         number: of the part on the page.
 
     Examples:
@@ -114,9 +114,9 @@ def draw_map(
 
 
 def _firsts(part: Part, rows: Tensor, neighbors: Neighbors) -> tuple[Tensor, Tensor]:
-    """The nearest neighbor of each row and its similarity: known of queries, searched for the gallery's."""
+    """The nearest neighbor of each row and its similarity: known for queries, searched for gallery rows."""
     other, score = torch.empty(len(part.labels), dtype=torch.int64), torch.zeros(len(part.labels))
-    other[:] = torch.arange(len(part.labels))  # the only image of a gallery has none but itself
+    other[:] = torch.arange(len(part.labels))  # a gallery with one image has no other neighbor
     other[neighbors.rows], score[neighbors.rows] = neighbors.index[:, 0], neighbors.score[:, 0].float()
     rest = rows[~torch.isin(rows, neighbors.rows)]
     if len(rest) and len(part.references) > 1:

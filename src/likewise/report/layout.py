@@ -1,4 +1,4 @@
-"""Where each image stands on the map: a plane in which neighbors stay neighbors."""
+"""Layouts of the embedding map: a plane that preserves neighbors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from likewise.formula import one_of, unit
 from likewise.report import tsne
 
 LAYOUTS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
-"""Every layout by its name, and what the page calls it."""
+"""Layouts by name, and their titles on the page."""
 
 COMPONENTS = 50
 ITERATIONS = 500
@@ -30,7 +30,7 @@ APART = 1024
 """From this many points on t-SNE runs in another process: it takes longer than the start of one."""
 
 FEWEST = 8
-"""Below this many points neighborhoods mean nothing, and the map shows principal components."""
+"""Below this many points neighborhoods are not meaningful, and the map shows principal components."""
 
 
 def check_layout(layout: str) -> str:
@@ -54,7 +54,7 @@ Places = tuple[NDArray[np.float64], str]
 
 
 def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
-    """Places ``(n, 2)`` in [0, 1]² and the name of what made them.
+    """Places ``(n, 2)`` in [0, 1]² and the name of the method.
 
     Unit-normalized embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.
 
@@ -74,7 +74,7 @@ def start_layout(embeddings: Tensor, layout: str, seed: int, *, apart: bool = Tr
         embeddings: ``(n, d)``.
         layout: see `LAYOUTS`.
         seed: of the layout.
-        apart: whether t-SNE of many points may run in another process meanwhile.
+        apart: whether t-SNE of many points may run in a separate process.
 
     Examples:
         >>> import torch
@@ -115,7 +115,7 @@ def _start_tsne(
     except OSError:
         return compute
     assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as file:  # its return code says that it failed
+    with suppress(BrokenPipeError), process.stdin as file:  # its return code reports the failure
         file.write(given.getbuffer())
 
     def wait() -> NDArray[Any]:
@@ -141,13 +141,13 @@ def _principal(points: Tensor, most: int) -> NDArray[np.float64]:
 
 
 def _start(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The first two principal components, so small that t-SNE may still arrange them."""
+    """The first two principal components, scaled down so that t-SNE can still rearrange them."""
     two = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
     return (two / max(float(two[:, 0].std()), 1e-12) * 1e-4).astype(np.float32)
 
 
 def _fitted(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Into the unit square, each axis for itself: distances across a map mean little."""
+    """Scale each axis separately to the unit square: long distances on a map mean little."""
     low, high = places.min(axis=0), places.max(axis=0)
     fitted: NDArray[np.float64] = (places - low) / np.where(high - low > 1e-12, high - low, 1.0)
     return fitted

@@ -1,10 +1,10 @@
 "use strict";
-// The page: losses beside each other, what is set, what moves, and what is said about it.
+// The page: losses side by side, settings, motion and texts.
 (() => {
   const $ = (selector, root = document) => root.querySelector(selector);
   const { asked, make, picker, slider } = Controls;
   const { TURN } = Batch;
-  // of a frame's 16 milliseconds, how many may have gone when the last point of a curve is begun
+  // milliseconds of a 16 ms frame after which no further point of a curve is started
   const FRAME = { playing: 6, still: 12 };
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -42,7 +42,7 @@
   const active = () => lanes.filter((panel) => panel.lane);
 
   const setLoss = (panel, name, values = null) => {
-    if (name !== null && active().length) restart(); // losses begin at the same place
+    if (name !== null && active().length) restart(); // losses start from the same points
     panel.lane = name === null ? null : new Batch.Lane(name, labels(), state.classes);
     const { root, choice, lane } = panel;
     root.hidden = !lane;
@@ -113,7 +113,7 @@
     }
   };
 
-  // Something was set by hand: what was played before is over, and its place is the new beginning.
+  // A manual change: the playback ends, and the current positions are the new start.
   const settled = () => {
     for (const panel of active()) {
       panel.past = [];
@@ -245,7 +245,7 @@
     } else if (unfinished) refresh();
   };
 
-  // A step for every frame; who wants little motion sees fifteen steps at a time, four times a second.
+  // One step per frame; with reduced motion, fifteen steps at a time, four times a second.
   const advance = (now) => {
     stepped = now;
     let far = step();
@@ -255,11 +255,11 @@
     }
     if (far < 1e-6) {
       pause();
-      tell("Nothing moves any more: the forces along the circle are gone.");
+      tell("The points have stopped: there are no forces along the circle.");
     }
   };
 
-  // Curves cost a run for each of their points, so they are made with the time that is left, and refined.
+  // Each point of a curve costs one run, so curves are computed in the remaining time and refined.
   const curves = (began) => {
     let unfinished = false;
     for (const panel of active()) {
@@ -285,7 +285,7 @@
       }
       for (const [name] of pairs)
         panel.curves[name].versions.forEach((each, at) => {
-          if (lane.version - each > 150) panel.curves[name][at] = null; // too old to be true
+          if (lane.version - each > 150) panel.curves[name][at] = null; // outdated
         });
       unfinished ||= !fresh();
     }
@@ -316,7 +316,7 @@
     Draw.trace(panel.trace, [...panel.values, lane.value]);
   };
 
-  // ---- what is said
+  // ---- texts
 
   const tell = (text) => ($("#status").textContent = text);
   const words = () => {
@@ -352,9 +352,9 @@
     select.hidden = names.length < 2;
   };
 
-  // ---- what hands do
+  // ---- input
 
-  // Points are the same in every lane when they are set by hand; proxies are a loss's own.
+  // Manually set points are the same in every lane; proxies belong to one loss.
   const turnTo = (panel, item, angle) => {
     if (item < angles.length) for (const { lane } of active()) lane.turn(item, angle);
     else panel.lane.turn(item, angle);
@@ -458,7 +458,7 @@
     };
     const whole = { whole: true, log: false };
     shown.push(slider($("#classes"), { label: "Classes", name: "classes", value: DEFAULTS.classes, least: 1, most: 20, ...whole }, () => state.classes, batch("classes")));
-    shown.push(slider($("#each"), { label: "Points of each", name: "each", value: DEFAULTS.each, least: 1, most: 50, ...whole }, () => state.each, batch("each")));
+    shown.push(slider($("#each"), { label: "Points per class", name: "each", value: DEFAULTS.each, least: 1, most: 50, ...whole }, () => state.each, batch("each")));
     shown.push(slider($("#seed"), { label: "Seed", name: "seed", value: DEFAULTS.seed, least: 0, most: 100, ...whole }, () => state.seed, (value) => set("seed", value)));
     shown.push(slider($("#speed"), { label: "Step size ×", name: "speed", value: 1, least: 0.05, most: 20, log: true }, () => state.speed, (value) => {
       state.speed = value;
@@ -500,7 +500,7 @@
     common();
     addLane();
     addLane();
-    const opensPlain = !location.hash && !asked.length; // nothing was asked for: perhaps the first time
+    const opensPlain = !location.hash && !asked.length; // no loss requested: perhaps the first visit
     $("#batch").open = matchMedia("(min-width: 761px)").matches;
     restore();
     $("#play").addEventListener("click", () => play(!state.playing));
@@ -514,7 +514,7 @@
         await navigator.clipboard.writeText(location.href);
         $("#link").textContent = "Copied";
       } catch {
-        $("#link").textContent = "It is in the address bar";
+        $("#link").textContent = "Link is in the address bar";
       }
       setTimeout(() => ($("#link").textContent = "Copy link"), 2000);
     });

@@ -12,20 +12,20 @@ from likewise.report.writing import package_text, policy_hash, write_html
 PROGRAM = tuple(
     f"lens{part}.js" for part in ("_batch", "_draw", "_formula", "_controls", "_words", "_hands", "_guide", "")
 )
-"""The page's own scripts, in the order in which they build on each other; the losses come before them."""
+"""The page's scripts in order of dependency; the losses come before them."""
 
 LISTED = re.compile(r'^ {0,4}("(?:[^"\\]|\\.)+"): .*?\bkind: ?("(?:[^"\\]|\\.)+")', re.MULTILINE | re.DOTALL)
 
 
 def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: str | None = None) -> Path:
-    """Write one self-contained HTML page on which a batch can be moved and a loss turned: it fetches nothing.
+    """Write one self-contained HTML page to move a batch and change a loss interactively; it fetches nothing.
 
     Every loss of the library is on it, whatever is shown first.  The same arguments give the same bytes.  The file is
     replaced atomically.
 
     Args:
         path: the file.
-        losses: names of losses: the first is shown at once, the second next to it, and all come first in the list.
+        losses: names of losses: the first is shown, the second is shown next to it, and all come first in the list.
         scripts: the losses as JavaScript, as ``likewise.analysis.script_of`` prints them; those of the library without it.
 
     Returns:
@@ -43,14 +43,12 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
     known = loss_names(scripts)
     for name in first:
         if name not in known:
-            raise ValueError(f"losses must be names of losses on the page, but there is no {name!r}")
+            raise ValueError(f"losses must be names of losses on the page, but {name!r} is not one")
     # the only scripts that may run are these
     parts = [scripts, "\n".join(package_text(name) for name in PROGRAM)]
     for text in parts:
         if re.search(r"</script|<!--", text, re.IGNORECASE):
-            raise ValueError(
-                "scripts must not end the element that they stand in, but there is </script or <!-- in them"
-            )
+            raise ValueError("scripts must not contain </script or <!--, but they do")
     style = package_text("page.css") + package_text("lens.css")
     return write_html(
         Path(path),

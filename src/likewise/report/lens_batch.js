@@ -1,9 +1,9 @@
 "use strict";
-// What is computed and not drawn: batches on the circle, what a loss does to one, and what its weights amount to.
+// Computation without drawing: batches on the circle, a loss on a batch, and statistics of its weights.
 const Batch = (() => {
   const TURN = 2 * Math.PI;
   const MOST = 200;
-  const NEGLIGIBLE = 1e-6; // a weight this small beside the heaviest one is none
+  const NEGLIGIBLE = 1e-6; // weights below this fraction of the largest count as zero
 
   const PRESETS = {
     random: "Random",
@@ -13,7 +13,7 @@ const Batch = (() => {
     collapsed: "Collapsed",
   };
 
-  // A small generator (mulberry32), so that a link shows everybody the same batch.
+  // A small generator (mulberry32), so that a link always shows the same batch.
   const chance = (seed) => {
     let state = (seed * 2654435761 + 1013904223) >>> 0;
     return () => {
@@ -36,7 +36,7 @@ const Batch = (() => {
       const own = Math.floor(at / each);
       if (preset === "random") return TURN * draw();
       if (preset === "collapsed") return first + 0.06 * normal(draw);
-      // classes in turn all round the circle: every point stands between strangers
+      // classes in turn all round the circle: every point has neighbors of other classes
       if (preset === "hard") return first + (TURN * ((at % each) * classes + own + 0.5 * normal(draw))) / (classes * each);
       return first + wide * own + Math.min(0.16 * wide, 0.25) * normal(draw);
     });
@@ -44,7 +44,7 @@ const Batch = (() => {
     return angles;
   };
 
-  // Proxies begin near their classes, but not there: around the mean direction of the class, some way off.
+  // Proxies start near their classes: at some distance from the mean direction of the class.
   const proxiesOf = (angles, labels, classes, centers, seed) => {
     const draw = chance(seed + 7919);
     return Float64Array.from({ length: classes * centers }, (_, at) => {
@@ -126,7 +126,7 @@ const Batch = (() => {
       return this.loss.run(this.x, this.labels, this.angles.length, 2, proxies, this.classes, this.values);
     }
 
-    // Run, and keep what came of it.
+    // Run, and store the results.
     measure() {
       const made = this.run();
       this.value = made.value;
@@ -283,7 +283,7 @@ const Batch = (() => {
       return [near, far];
     }
 
-    // The similarity and the weight of one pair if its second point stood elsewhere, all else as it is.
+    // The similarity and the weight of one pair if its second point stood elsewhere, all else fixed.
     weightAt(pair, angle) {
       const before = this.angle(pair.other);
       const version = this.version;

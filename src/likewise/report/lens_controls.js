@@ -1,5 +1,5 @@
 "use strict";
-// What is set by hand: sliders with their numbers, and the list of losses with its search.
+// Controls: sliders with number fields, and the searchable list of losses.
 const Controls = (() => {
   const { short } = Draw;
   const make = (name, properties = {}, ...children) => {
@@ -111,7 +111,7 @@ const Controls = (() => {
       const words = input.value.toLowerCase().split(/\s+/);
       for (const each of options) each.hidden = !words.every((word) => each.words.includes(word));
       for (const group of list.children) group.hidden = !group.querySelector("[role=option]:not([hidden])");
-      // names that begin so come before others that mention it
+      // names that start with the text come before names that contain it
       mark(shown().find((each) => each.dataset.name.toLowerCase().startsWith(input.value.toLowerCase().trim())) || shown()[0] || null);
     };
     const close = (back) => {

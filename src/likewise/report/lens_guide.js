@@ -6,7 +6,7 @@ const Guide = (() => {
   const STEPS = [
     {
       title: "Every point is a picture",
-      text: "A network turns each picture into a point on this circle. Color and shape tell the class: here are three pictures of class A and three of class B. The network is new and has not found the classes yet.",
+      text: "A network turns each picture into a point on this circle. Color and shape show the class: here are three pictures of class A and three of class B. The network is new and has not found the classes yet.",
       state: `loss=Contrastive&${few}`,
       look: ".ring canvas",
     },
@@ -18,25 +18,25 @@ const Guide = (() => {
     },
     {
       title: "The loss is one number for how wrong this is",
-      text: "It looks at every pair of points: it grows with pairs of one class that are far apart, and with pairs of two classes that are close. Zero would be perfect. Drag a point and watch the number.",
+      text: "It looks at every pair of points: it grows with pairs of one class that are far apart and with pairs of different classes that are close. Zero would be perfect. Drag a point and watch the number.",
       state: `loss=Contrastive&${few}`,
       look: ".says",
     },
     {
       title: "The arrows are the gradient",
-      text: "For each point the gradient tells in which direction the loss grows, and how fast. Each black arrow is the opposite: where the point has to go for the loss to fall. At the selected point, blue is the pull of its own class, and red the push of the other one.",
+      text: "For each point, the gradient is the direction in which the loss grows, and how fast. Each black arrow is the opposite: the direction in which the loss falls. At the selected point, blue is the pull of its own class, and red the push of the other one.",
       state: `loss=Contrastive&${few}`,
       look: ".ring canvas",
     },
     {
       title: "Training follows the arrows",
-      text: "Every step moves all points a little along their arrows, and then the arrows are computed again. Press Play: the classes part, and the curve of the loss goes down. A network is trained in the same way, only that its weights move in place of the points.",
+      text: "Every step moves all points a little along their arrows, and then the arrows are computed again. Press Play: the classes separate and the loss decreases. A network is trained in the same way, except that its weights change instead of the points.",
       state: `loss=Contrastive&${few}`,
       look: "#play",
     },
     {
-      title: "Losses differ in the pairs that they listen to",
-      text: "Both losses see the same points, and their arrows differ: Contrastive treats each wrong pair alike, Multi-similarity listens to the hardest pairs most. The plot of weight against similarity shows it for every pair. Choose other losses, turn their parameters, and press Play.",
+      title: "Losses weight pairs differently",
+      text: "Both losses see the same points, and their arrows differ: Contrastive weights all wrong pairs equally, Multi-similarity weights the hardest pairs most. The plot of weight against similarity shows this for every pair. Choose other losses, change their parameters, and press Play.",
       state: "loss=Contrastive&beside=Multi-similarity&preset=hard&classes=3&each=4",
       look: ".scatter canvas",
     },
@@ -54,11 +54,11 @@ const Guide = (() => {
     const step = STEPS[at];
     $("#guide").hidden = !step;
     $("#tour").hidden = Boolean(step);
-    document.body.classList.toggle("touring", Boolean(step) && at < STEPS.length - 1); // what the last step is about comes with it
+    document.body.classList.toggle("touring", Boolean(step) && at < STEPS.length - 1); // the last step shows the whole page
     point(step?.look);
     if (!step) return;
     show(step.state);
-    point(step.look); // what was set up may be new
+    point(step.look); // the element may be new
     $("#guide-place").textContent = `${at + 1} of ${STEPS.length}`;
     $("#guide-title").textContent = step.title;
     $("#guide-text").textContent = step.text;

@@ -1,5 +1,5 @@
 "use strict";
-// What pointers, fingers and keys do on the circle and on the matrix.
+// Pointer, touch and key input on the circle and on the matrix.
 const Hands = (() => {
   const dragging = (panel, { refresh, select, selectedIn, settled, tell, turnTo }) => {
     const { ring } = panel;
@@ -89,7 +89,7 @@ const Hands = (() => {
       return row >= 0 && row < group.m && column >= 0 && column < group.n ? [group, row, column] : null;
     };
     const readout = panel.root.querySelector(".readout");
-    const still = () => (readout.textContent = "row by row; the darker, the heavier");
+    const still = () => (readout.textContent = "row by row; darker is heavier");
     still();
     panel.heat.addEventListener("pointermove", (event) => {
       const found = at(event);

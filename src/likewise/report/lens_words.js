@@ -1,5 +1,5 @@
 "use strict";
-// What is said about a loss, a point, a pair, in sentences.
+// Sentences about a loss, a point and a pair.
 const Words = (() => {
   const { make } = Controls;
   const { short } = Draw;
@@ -32,7 +32,7 @@ const Words = (() => {
   };
   const matrix = (lane) => {
     const group = lane.groups[lane.view];
-    return group ? `The weight of every pair, ${group.name}: a row for each, sorted by class` : "There are no pairs";
+    return group ? `The weight of every pair, ${group.name}: one row per anchor, sorted by class` : "There are no pairs";
   };
 
   const about = (lane, rate) => {
@@ -43,18 +43,18 @@ const Words = (() => {
       parts.push(" Of ", strong(found.pairs.toLocaleString("en")), " pairs ", strong(percent(found.zero)), " have no weight");
       if (found.total > 0) parts.push("; the heaviest tenth carries ", strong(percent(found.heaviest)), " of all weight");
       parts.push(".");
-      if (found.odd > 0) parts.push(" ", strong(percent(found.odd)), " weigh the wrong way: positives are pushed apart, or negatives pulled together.");
-    } else parts.push(" It compares nothing on this batch.");
+      if (found.odd > 0) parts.push(" ", strong(percent(found.odd)), " have the wrong sign: positives are pushed apart, or negatives pulled together.");
+    } else parts.push(" It has no pairs on this batch.");
     parts.push(" The gradient's norm is ", strong(short(Batch.norm(lane.derivatives))), "; the learning rate is ", strong(short(rate)), ".");
-    if (!lane.loss.exact) parts.push(" Part of this gradient does not go through similarities, so that the weights do not explain all of it.");
+    if (!lane.loss.exact) parts.push(" Part of this gradient does not depend on similarities, so the weights do not explain all of it.");
     return parts;
   };
 
-  // What positive and what negative pairs do to a point.
+  // The forces of positive and of negative pairs on a point.
   const point = (lane, item) => {
     const { near, far } = lane.shares(item);
     const where = `${nameOf(lane, item)} at ${degrees(lane.angle(item))}°`;
-    const does = (force) => (Math.abs(force) > 1e-12 ? `turn it ${force > 0 ? "counter-clockwise" : "clockwise"} (${short(Math.abs(force))})` : "leave it alone");
+    const does = (force) => (Math.abs(force) > 1e-12 ? `turn it ${force > 0 ? "counter-clockwise" : "clockwise"} (${short(Math.abs(force))})` : "exert no force");
     if (Math.abs(near) <= 1e-12 && Math.abs(far) <= 1e-12) return `${where}: no force along the circle.`;
     return `${where}: positive pairs ${does(near)}, negative pairs ${does(far)}.`;
   };
@@ -69,7 +69,7 @@ const Words = (() => {
   const curves = (lane, partners) => {
     const pairs = Object.values(partners || {});
     if (!pairs.length) return "";
-    return `lines: ${nameOf(lane, pairs[0].item)} with ${pairs.map((each) => nameOf(lane, each.other)).join(" and ")}, as that goes round`;
+    return `lines: ${nameOf(lane, pairs[0].item)} with ${pairs.map((each) => nameOf(lane, each.other)).join(" and ")}, as the latter moves around`;
   };
 
   const history = (values, now) => {
@@ -77,7 +77,7 @@ const Words = (() => {
     return `Loss over steps: from ${short(values[0])} to ${short(now)} in ${values.length}`;
   };
 
-  // How far two losses agree; where their points have parted, the second is asked about those of the first.
+  // Agreement of two losses; if their points differ, the second is evaluated on the points of the first.
   const together = (first, second) => {
     const same = first.angles.every((each, at) => Math.abs(each - second.angles[at]) < 1e-9);
     let derivatives = second.derivatives;
@@ -89,7 +89,7 @@ const Words = (() => {
     }
     const cosine = Batch.cosine(first.derivatives, derivatives);
     const means = [[0.95, "almost the same direction"], [0.7, "much the same direction"], [0.3, "partly the same direction"], [-0.3, "hardly related"], [-2, "against each other"]];
-    const where = same ? "on this batch" : "on the points of the first, which have parted from the second's,";
+    const where = same ? "on this batch" : "on the points of the first, which differ from the second's,";
     const known = Number.isFinite(cosine);
     return [
       `The cosine between the gradients of ${first.name} and ${second.name} ${where} is `,

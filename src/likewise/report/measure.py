@@ -33,7 +33,7 @@ class Measured:
         over: what the bootstrap drew: ``"classes"`` or ``"queries"``.
         rows: the queries that have a positive.
         quality: MAP@R of each.
-        alone: how many queries have no positive and are in no number.
+        alone: number of queries without a positive, which are excluded.
 
     Examples:
         >>> import torch
@@ -56,7 +56,7 @@ class Measured:
 
 
 def measure_part(part: Part, *, seed: int) -> Measured | None:
-    """Every metric of the table with its interval; ``None`` where no query has anything to find.
+    """Every metric of the table with its interval; ``None`` if no query has a positive.
 
     Whole classes are drawn, because queries of one class share their positives and are not independent; single queries
     only if there is a single class.
@@ -68,7 +68,7 @@ def measure_part(part: Part, *, seed: int) -> Measured | None:
     """
     queries, references, ids = part.queries, part.references, part.ids
     labels, found = part.labels[queries], part.labels[references]
-    # references of the class, less those that a query never meets, which are of its class, too
+    # references of the class, minus those excluded for a query, which have its class, too
     sizes = torch.bincount(found, minlength=len(part.class_names))
     excluded = torch.bincount(ids[references], minlength=int(ids.max()) + 1)
     if not bool((sizes[labels] > excluded[ids[queries]]).any()):
@@ -102,7 +102,7 @@ def measure_part(part: Part, *, seed: int) -> Measured | None:
 
 
 def _cluster(part: Part) -> dict[str, Interval]:
-    """NMI, AMI and F1 of so many runs of k-means on all images of a part, with the interval over the runs."""
+    """NMI, AMI and F1 of several runs of k-means on all images of a part, with the interval over the runs."""
     found = [clustering(part.embeddings, part.labels, seed) for seed in range(part.clusterings)]
     return {name: t_interval([each[name] for each in found]) for name in (found[0] if found else ())}
 
@@ -115,7 +115,7 @@ class Similarities:
         chart: the histograms.
         facts: name, value and meaning.
         note: what the pairs are of.
-        collapse: a sentence where the embedding has collapsed.
+        collapse: a warning if the embedding has collapsed.
 
     Examples:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Nearest neighbors, and which classes are taken for each other."""
+"""Nearest neighbors, and confused classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from likewise.progress import track
 from likewise.report.part import Part
 
 ENTRIES = 2**23
-"""Similarities that are held at once."""
+"""Maximum number of similarities in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +23,8 @@ class Neighbors:
         rows: the rows that were searched for, ``(m,)``.
         index: the rows that were found, ``(m, k)``.
         score: their similarities, ``(m, k)``.
-        margin: by how much the nearest of the own class is nearer than the nearest of another, ``(m,)``; −inf where
-            there is no other of the own class.
+        margin: similarity to the nearest of the same class minus that of another class, ``(m,)``; −inf where
+            the class has no other image.
 
     Examples:
         >>> import torch
@@ -42,7 +42,7 @@ class Neighbors:
 
 
 def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
-    """The k nearest references of the queries, or of other rows; nothing finds itself.
+    """The k nearest references of the queries, or of other rows; a row never finds itself.
 
     Examples:
         >>> import torch
@@ -67,11 +67,11 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
         same = part.labels[some][:, None] == classes
         own = scores.masked_fill(~same, -torch.inf).amax(dim=1)
         other = scores.masked_fill(same, -torch.inf).amax(dim=1)
-        # the first of the tied, whatever way a selection goes about it: a stable order of few candidates
+        # the first of tied neighbors, independent of the selection algorithm: a stable order of few candidates
         score, place = scores.topk(k, dim=1)
         place, order = place.sort(dim=1, stable=True)
         score, by_score = score.gather(1, order).sort(dim=1, descending=True, stable=True)
-        # nothing of the own class is a loss without measure; no other class at all, a win
+        # -inf without another image of the class; +inf without another class
         margin = torch.where(own.isinf(), own, own - other.clamp_min(-1.0))
         chunks.append((references[place.gather(1, by_score)], score, margin))
     index, score, margin = (torch.cat(each) for each in zip(*chunks, strict=True))
@@ -80,7 +80,7 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Two classes that are taken for each other.
+    """Two confused classes.
 
     Args:
         classes: their labels, the smaller first.

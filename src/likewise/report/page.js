@@ -35,7 +35,7 @@
     return [((event.clientX - box.left) / box.width) * view.width, ((event.clientY - box.top) / box.height) * view.height];
   };
 
-  // Charts: the values at the place that is pointed at.
+  // Charts: the values at the pointer.
   for (const figure of all(".chart")) {
     const svg = figure.querySelector("svg");
     const readout = figure.querySelector(".readout");
@@ -99,7 +99,7 @@
       thumb.style.setProperty("--y", `${ty}%`);
       tip.querySelector("strong").textContent = names[own];
       const says = tip.querySelector(".says");
-      says.textContent = own === other ? `✓ nearest: its own class (${score.toFixed(2)})` : `✗ nearest: ${names[other]} (${score.toFixed(2)})`;
+      says.textContent = own === other ? `✓ nearest: same class (${score.toFixed(2)})` : `✗ nearest: ${names[other]} (${score.toFixed(2)})`;
       says.className = `says ${own === other ? "good" : "bad"}`;
       tip.hidden = false;
       const field = svg.getBoundingClientRect();

@@ -89,7 +89,7 @@ class Page:
         what: a sentence about it, before the verdict.
         more: sentences after the verdict.
         tiles: facts at a glance.
-        alarms: what must not be overlooked.
+        alarms: important warnings.
         sheets: thumbnails.
         footer: sentences at the end.
 
@@ -127,7 +127,7 @@ def write_page(out: Path | str, page: Page) -> Path:
         "page.html.jinja",
         page=page,
         script=script,
-        # the only script that may run is this one, whatever a class or a method is called
+        # only this script may run, whatever the names of classes or methods contain
         script_hash=policy_hash(script),
         style=package_text("page.css"),
         written=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -59,7 +59,7 @@ class Record:
 def read_run(folder: Path) -> Record:
     """Read a run folder.
 
-    A line that is not whole, as a killed process may leave behind, is left out and named.
+    An incomplete line, which a killed process may leave, is skipped and reported.
 
     Examples:
         >>> import tempfile
@@ -72,14 +72,14 @@ def read_run(folder: Path) -> Record:
     description = _description(folder / "run.yaml", gaps)
     metrics = _lines(folder / "metrics.jsonl", gaps)
     if not (folder / "metrics.jsonl").exists():
-        gaps.append("There is no metrics.jsonl, so there are no curves.")
+        gaps.append("metrics.jsonl is missing, so there are no curves.")
     openings = _lines(folder / "openings.jsonl", gaps)
     return Record(folder, description, metrics, openings, _lines(folder / "evaluations.jsonl", gaps), gaps)
 
 
 def _description(path: Path, gaps: list[str]) -> Row:
     if not path.exists():
-        gaps.append("There is no run.yaml, so the configuration, the command and the versions are not known.")
+        gaps.append("run.yaml is missing, so the configuration, the command and the versions are unknown.")
         return {}
     try:
         description = read_yaml(path.read_text(encoding="utf-8"))
@@ -87,12 +87,12 @@ def _description(path: Path, gaps: list[str]) -> Row:
         gaps.append("run.yaml cannot be read as YAML.")
         return {}
     if not isinstance(description, dict):
-        gaps.append("run.yaml does not hold a description.")
+        gaps.append("run.yaml does not contain a description.")
         return {}
     try:
         return upgrade_description(description)
     except ValueError as error:
-        gaps.append(f"run.yaml is shown as it is: {error}.")
+        gaps.append(f"run.yaml is shown unchanged: {error}.")
         return description
 
 

@@ -23,7 +23,7 @@ from likewise.report.words import between, count, many, meaning_of, percent, sho
 from likewise.text import moment
 
 MAP_BYTES = 6_500_000
-"""What all maps' thumbnails may take together, so that a page stays below 10 MB."""
+"""Total bytes of the maps' thumbnails, so that a page stays below 10 MB."""
 
 
 def write_report(
@@ -152,7 +152,7 @@ def _tiles(record: Record, lead: View | None, end: End, seal: Seal) -> list[Tile
 
 
 def _columns(views: list[View], baselines: dict[str, Scores], comparison: list[Compared]) -> list[str]:
-    """Metrics that anything has, the known ones first; P@1 is R@1 by another name."""
+    """All metrics in use, known ones first; P@1 equals R@1."""
     tables = [each.measured.scores for each in views if each.measured] + [*baselines.values()]
     tables += [each.metrics for each in comparison]
     return sort_metrics(name for scores in tables for name in scores if name != "P@1")
@@ -171,7 +171,7 @@ def _numbers(views: list[View], baselines: dict[str, Scores], columns: list[str]
     rows: list[list[Cell]] = [] if views else _baselines(baselines, columns)
     for each in views:
         name = Cell(each.part.name, each.summary, "ours")
-        nothing = Cell("no query has another image of its class", kind="empty", span=max(1, len(columns)))
+        nothing = Cell("every class has only one image", kind="empty", span=max(1, len(columns)))
         rows.append([name, nothing] if each.measured is None else _scores(name, each.measured.scores, columns))
         rows += _baselines(baselines, columns) if each is views[0] else []
     head = [Cell("part"), *(Cell(name, title=meaning_of(name)) for name in columns)]
@@ -187,8 +187,12 @@ def _numbers(views: list[View], baselines: dict[str, Scores], columns: list[str]
             note += f" NMI, AMI and F1: the mean of {many(runs, 'run')} of k-means, with the interval over them."
         for part, scores in measured:
             if scores.alone:
-                have = "has nothing to find and is" if scores.alone == 1 else "have nothing to find and are"
-                note += f" {many(scores.alone, 'query', 'queries')} of {part} {have} in no number."
+                have = (
+                    "has no other image of its class and is"
+                    if scores.alone == 1
+                    else "have no other image of their class and are"
+                )
+                note += f" {many(scores.alone, 'query', 'queries')} of {part} {have} excluded."
         notes.append(Text(note))
     meanings = Definitions([(name, meaning_of(name)) for name in columns if meaning_of(name)], "meanings")
     table = Table("Metrics", head, rows)
@@ -237,7 +241,7 @@ def _comparison(
     elif len(known) > 1:
         blocks.append(Text("No setting differs between the runs."))
     else:
-        blocks.append(Text("Fewer than two of the runs have a run.yaml, so what differs between them is not known."))
+        blocks.append(Text("Fewer than two of the runs have a run.yaml, so their differences are unknown."))
     return Section("comparison", "Comparison", blocks, link="Comparison")
 
 
@@ -263,7 +267,7 @@ def _entry(name: str, value: float | Interval, color: int, is_baseline: bool) ->
 
 
 def _training(end: End, runs: Sequence[Run]) -> Section:
-    several = f" The charts show {many(len(runs), 'run')}, a color each." if len(runs) > 1 else ""
+    several = f" The charts show {many(len(runs), 'run')}, one color each." if len(runs) > 1 else ""
     charts = training_charts(runs)
     body = Charts(charts) if charts else Text("No curves yet: nothing has been recorded.", "empty")
     return Section("training", "Training", [Text(end.text + several), body], link="Training")
@@ -283,7 +287,7 @@ def _weights(runs: Sequence[Run], charts: Charts) -> Section:
 def _part(shown: View, number: int) -> list[Section]:
     name = shown.part.name
     gallery = " in the gallery" if shown.part.is_query is not None else ""
-    retrieval: list[object] = [Text("No query has another image of its class: there is nothing to find.", "empty")]
+    retrieval: list[object] = [Text("Every class has only one image, so there is nothing to retrieve.", "empty")]
     if shown.grids.grids:
         text = (
             f"A query and its nearest neighbors{gallery}, nearest first, with class and cosine similarity. A green frame "
@@ -298,7 +302,7 @@ def _part(shown: View, number: int) -> list[Section]:
     alike = shown.similarities
     histograms = Group("beside", [alike.chart, Definitions(alike.facts, "facts")])
     overlap = Text(f"{alike.note} The less the two overlap, the better a threshold separates same from different.")
-    hardest: list[object] = [Text("None: every query's nearest neighbor is of its own class.", "empty")]
+    hardest: list[object] = [Text("None: every query's nearest neighbor is of its class.", "empty")]
     if shown.confused.pairs:
         have = f"{many(shown.mistakes, 'query', 'queries')} {'has' if shown.mistakes == 1 else 'have'}"
         text = (
@@ -361,10 +365,10 @@ def _metric(metrics: object, name: str) -> str:
 
 def _how_it_was_made(record: Record) -> Section:
     about: Mapping[str, Any] = record.description
-    blocks: list[object] = [Text("The command that makes it again is not on record.", "empty")]
+    blocks: list[object] = [Text("The command that reproduces it is not recorded.", "empty")]
     if about.get("command"):
         commit = Markup(", at commit <code>{}</code>").format(about["commit"]) if about.get("commit") else ""
-        blocks = [Text(Markup("This command makes it again{}:").format(commit)), Code(str(about["command"]), True)]
+        blocks = [Text(Markup("This command reproduces it{}:").format(commit)), Code(str(about["command"]), True)]
     config = about.get("config")
     if config:
         blocks.append(Fold("The whole configuration", [Code(as_yaml(config))]))
@@ -376,7 +380,7 @@ def _how_it_was_made(record: Record) -> Section:
         blocks.append(Fold(title, [Code(as_yaml(rest))]))
         blocks.append(Group("columns", [_recorded(about, "versions"), _recorded(about, "hardware")]))
     else:
-        blocks.append(Text("Configuration, versions and hardware are not on record.", "empty"))
+        blocks.append(Text("Configuration, versions and hardware are not recorded.", "empty"))
     facts = [Markup("Folder <code>{}</code>").format(record.folder.name)]
     facts += [Markup("seed {}").format(about["seed"])] if about.get("seed") is not None else []
     facts += [Markup("created {}").format(moment(about["created"]))] if about.get("created") else []

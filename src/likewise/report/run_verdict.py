@@ -15,7 +15,7 @@ from likewise.text import times
 
 
 def title_of(record: Record) -> str:
-    """A title of what the run was: its loss, its trunk and its data; the folder's name where nothing is known.
+    """The title: loss, trunk and data set of the run, or the folder's name if they are unknown.
 
     Examples:
         >>> from pathlib import Path
@@ -57,7 +57,7 @@ def verdict_of(record: Record, lead: View | None, baselines: Mapping[str, Scores
             f"at the best epoch, {short(float(best['epoch']))}; no part was embedded for this report."
         )
     if lead.measured is None:
-        return f"No query of {lead.part.name} has another image of its class, so there is nothing to find."
+        return f"Every class of {lead.part.name} has only one image, so there is nothing to retrieve."
     score = lead.measured.scores["R@1"]
     interval = between(score)
     queries = many(len(lead.measured.rows), "query", "queries")
@@ -104,7 +104,7 @@ def end_of(record: Record) -> End:
     end = record.end
     if end is None:
         if not record.metrics:
-            return End("There is no record of any training.", "plain")
+            return End("No training is recorded.", "plain")
         last = record.metrics[-1]
         return End(f"Training has not ended: the record goes to epoch {_epoch(last)}.", "bad")
     reason = str(end.get("reason", ""))
@@ -140,7 +140,7 @@ class Seal:
         short: in two or three words.
         text: in a sentence.
         tone: ``"good"``, ``"plain"`` or ``"bad"``.
-        warnings: what a reader must know.
+        warnings: warnings for the reader.
 
     Examples:
         >>> Seal("never opened", "The test set was never opened.", "good").warnings
@@ -172,14 +172,14 @@ def seal_of(record: Record, shown: Sequence[str]) -> Seal:
     warnings = []
     if early:
         warnings.append(
-            f"The test set was opened {times(early)} before training had ended: what was seen may have guided it."
+            f"The test set was opened {times(early)} before training had ended: its results may have influenced training."
         )
     if not openings:
         if any(name.lower().startswith("test") for name in shown):
-            warnings.append("This report shows a test part, but no opening of the test set is on record.")
+            warnings.append("This report shows a test part, but no opening of the test set is recorded.")
         return Seal("never opened", "The test set was never opened.", "bad" if warnings else "good", warnings)
     if len(openings) > 1:
-        text = f"The test set was opened {times(len(openings))}: numbers that were chosen among several are too high."
+        text = f"The test set was opened {times(len(openings))}: results selected among several are biased upward."
         return Seal(f"opened {times(len(openings))}", text, "bad" if early else "plain", warnings)
     text = "The test set was opened once" + ("." if early else ", after training had ended.")
     return Seal("opened once", text, "bad" if early else "good", warnings)

@@ -11,9 +11,9 @@ from likewise.report.part import Part
 def choose_queries(
     part: Part, rows: Tensor, quality: Tensor, margin: Tensor, *, most: int, seed: int
 ) -> dict[str, list[int]]:
-    """Rows of the best, the worst and of random queries, at most one of a class in each.
+    """Rows of the best, the worst and random queries, at most one per class in each.
 
-    Best and worst are by quality, and among equals by margin.
+    Ordered by quality, ties by margin.
 
     Args:
         part: the data.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from PIL import Image
 
 COLUMNS, ROWS = 32, 32
-"""Thumbnails on a sheet; a phone holds a sheet of 64 pixels a thumbnail in 16 MiB."""
+"""Thumbnails on a sheet; a sheet with thumbnails of 64 pixels takes 16 MiB on a phone."""
 
 METHOD = 4
-"""How hard WebP tries, of 6: smaller files than 4 gives take twice the time."""
+"""WebP effort, from 0 to 6: smaller files than 4 take twice the time."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ Search = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def experiment_charts(rows: Sequence[Row], metric: str, colors: Mapping[str, int]) -> list[RowChart]:
-    """For each experiment a chart with a row for each method: a dot for each seed, and their mean.
+    """One chart per experiment with a row per method: a dot per seed, and their mean.
 
     The folds of a seed are averaged first; a seed that lacks a fold which its method has elsewhere is drawn hollow and
     left out of the mean.  Experiments on the same data share an axis.

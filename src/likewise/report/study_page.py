@@ -89,7 +89,7 @@ def _leaderboard(study: Study, colors: Mapping[str, int], filters: Mapping[str, 
     sure = "95%"
     for setting, rows in boards.items():
         if not all(row.get("fair", True) for row in rows):
-            blocks.append(Text(f"Unfair: ranked on request, although {NOT_EQUAL[0].lower()}{NOT_EQUAL[1:]}.", "alarm"))
+            blocks.append(Text(f"Unfair: ranked on request, but {NOT_EQUAL[0].lower()}{NOT_EQUAL[1:]}.", "alarm"))
         sure = f"{100 * rows[0].get('confidence', 0.95):g}%"
         entries = board_entries(rows, colors)
         interval = f" and {sure} interval" if any(each.low is not None for each in entries) else ""
@@ -129,7 +129,7 @@ def _tournament(study: Study) -> Section | None:
     else:
         metric = str(study.tournament["metric"]).partition(" ")[2]
         note = (
-            f"Each cell is the rank in that experiment, and below it the mean {metric} in percent. Equal scores share a "
+            f"Each cell is the rank in that experiment, with the mean {metric} in percent below. Equal scores share a "
             "rank. A rank does not show the size of a difference, or whether it is more than chance."
         )
         notes = [note, *(str(each) for each in study.tournament.get("notes", ()))]
@@ -170,7 +170,7 @@ def _experiments(study: Study, charts: Sequence[RowChart]) -> Section:
     blocks: list[object] = [Text("No final training has a result yet.", "empty")]
     if charts:
         note = (
-            "A dot for each seed, a line for their mean, in the order of the table, not ranked. Hollow: a seed that lacks "
+            "One dot per seed, a line for the mean; in the order of the table, not ranked. Hollow: a seed that lacks "
             "a fold and is not in the mean. Experiments on the same data share an axis, which does not begin at zero."
         )
         blocks = [Text(note), Charts(charts, "panels")]
@@ -225,7 +225,7 @@ def _search(study: Study, colors: Mapping[str, int]) -> Section | None:
 
 def _fairness(study: Study) -> Section:
     protocol = study.protocol
-    blocks: list[object] = [Text("The protocol is not on record.", "empty")]
+    blocks: list[object] = [Text("The protocol is not recorded.", "empty")]
     if protocol is not None:
         source = f" ({protocol['source']})" if protocol["source"] else ""
         tuned = Markup(' <strong class="bad">Tuned on test.</strong>') if protocol["tuned_on_test"] else ""
@@ -259,7 +259,7 @@ def _failures(study: Study, columns: list[str]) -> Section | None:
     blocks: list[object] = [tables.get("failed") or Text("None failed.")]
     if pruned := tables.get("pruned"):
         blocks.append(
-            Fold(f"Pruned, because others were better by then: {many(len(pruned.rows), 'training')}", [pruned])
+            Fold(f"Pruned, because others were better at that point: {many(len(pruned.rows), 'training')}", [pruned])
         )
     hint = ", ".join(f"{len(tables[each].rows) if each in tables else 0} {each}" for each in ("failed", "pruned"))
     return Section("failures", "Failed and pruned", blocks, hint, "Failures")
@@ -279,7 +279,7 @@ def _all(study: Study, columns: list[str]) -> Section:
 
 def _openings(study: Study) -> Section:
     opened = openings_of(study.rows, study.openings)
-    text: str = f"No test set was opened{', as far as is on record' if opened.unknown else ''}."
+    text: str = f"No test set was opened{', as far as recorded' if opened.unknown else ''}."
     if opened.total:
         often = Markup(', <strong class="bad">more than once in {}</strong>').format(count(len(opened.repeated)))
         text = Markup("Test sets were opened {} in {}: once in {}, never in {}{}.").format(
@@ -291,7 +291,7 @@ def _openings(study: Study) -> Section:
         )
     blocks: list[object] = [Text(text, "statement")]
     if opened.unknown:
-        blocks.append(Text(f"For {many(opened.unknown, 'training')} the number of openings is not on record."))
+        blocks.append(Text(f"For {many(opened.unknown, 'training')} the number of openings is not recorded."))
     if opened.repeated:
         runs = [Markup("<code>{}</code>: {} times").format(run, times) for run, times in opened.repeated.items()]
         blocks.append(Sentences(runs))
@@ -309,9 +309,9 @@ def _openings(study: Study) -> Section:
 
 
 def _how_it_was_made(study: Study) -> Section:
-    blocks: list[object] = [Text("The command that makes it again is not on record.", "empty")]
+    blocks: list[object] = [Text("The command that reproduces it is not recorded.", "empty")]
     if study.command:
-        text = "This command makes the study again; the row of each training has the command for it."
+        text = "This command reproduces the study; each training's row contains its command."
         blocks = [Text(text), Code(study.command, True)]
-    facts = [("Versions", study.versions or "not on record"), ("Hardware", study.hardware or "not on record")]
+    facts = [("Versions", study.versions or "not recorded"), ("Hardware", study.hardware or "not recorded")]
     return Section("made", "How it was made", [*blocks, Definitions(facts)], link="How it was made")

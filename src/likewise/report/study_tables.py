@@ -28,11 +28,11 @@ from likewise.sanitize import escape_formula
 from likewise.text import moment
 
 FEWEST = 3
-"""Seeds or pairs below this many show no interval: with two, one degree of freedom is left, and chance can make an interval of any width."""
+"""Minimum number of seeds or pairs for an interval: two leave one degree of freedom, and the width is arbitrary."""
 
 
 def too_few(number: Any) -> bool:
-    """Whether so many seeds or pairs are too few for an interval; an unknown number is not.
+    """Whether a number of seeds or pairs is too small for an interval; false if unknown.
 
     Examples:
         >>> too_few(2), too_few(3), too_few(None)
@@ -263,7 +263,7 @@ def failure_tables(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Tab
             setting += [f"{name} {row[name]}" for name in ("seed", "fold") if row.get(name) is not None]
             setting += [str(row["stage"])] if row.get("stage") else []
             run = Cell(str(row.get("run") or "–"), kind="code", fold=str(row.get("command") or ""))
-            error = str(row.get("error") or "no error is on record")
+            error = str(row.get("error") or "no error is recorded")
             lines[str(row["status"])].append([str(row["method"]), ", ".join(setting), error, run])
     head = ["method", "setting", "reason", "run"]
     return {status: Table(f"Trainings: {status}", head, each, "plain broken") for status, each in lines.items() if each}

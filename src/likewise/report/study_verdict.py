@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def study_verdict(study: Study) -> list[str]:
-    """The headline, and sentences below it; it ranks nothing that the leaderboard does not.
+    """The headline, and sentences below it; it contains no ranking beyond the leaderboard.
 
     Examples:
         >>> from likewise.report.study import Study
@@ -184,7 +184,7 @@ def _search(study: Study) -> list[str]:
 
 
 def study_alarms(study: Study) -> list[str]:
-    """What must not be overlooked.
+    """Important warnings.
 
     Examples:
         >>> from likewise.report.study import Study
@@ -204,7 +204,7 @@ def study_alarms(study: Study) -> list[str]:
             f"Tuned on test: choices for {many(len(tuned), 'training')} ({methods}) were made on test classes."
         )
     if study.unfair:
-        ranked = "The ranking was requested all the same." if study.boards else "Nothing on this page is ranked."
+        ranked = "The ranking was requested explicitly." if study.boards else "Nothing on this page is ranked."
         alarms.append(f"Not a fair comparison: the trainings differ in {_unfair(study)}. {ranked}")
     opened = openings_of(study.rows, study.openings)
     if opened.repeated:
@@ -231,7 +231,9 @@ def study_tiles(study: Study) -> list[Tile]:
     seeds = {str(row["seed"]) for row in final if row.get("seed") is not None}
     opened = openings_of(rows, study.openings)
     most = max(opened.times.values(), default=0)
-    test = "never opened" if not opened.total else "at most once a run" if most == 1 else f"up to {most} times a run"
+    test = (
+        "never opened" if not opened.total else "at most once per run" if most == 1 else f"up to {most} times per run"
+    )
     fair = "not checked" if study.fairness is None else "not checked in full"
     if study.unfair or study.is_checked:
         fair = many(len(study.unfair), "difference") if study.unfair else "nothing unfair"
@@ -248,7 +250,7 @@ def study_tiles(study: Study) -> list[Tile]:
         Tile(
             "Test sets",
             test,
-            f"{many(opened.total, 'opening')} on record",
+            f"{many(opened.total, 'opening')} recorded",
             target="openings",
             tone="bad" if most > 1 or opened.early else "",
         ),

@@ -1,6 +1,6 @@
 """t-SNE by scikit-learn, as a function and as a program.
 
-As a program it runs next to everything else that a report measures, and imports nothing but numpy and scikit-learn::
+As a program it runs in parallel with the measurements of a report, and imports nothing but numpy and scikit-learn::
 
     python -P tsne.py SEED ITERATIONS < points.npz > places.npy
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PERPLEXITY = 30.0
 
 ANGLE = 0.8
-"""How coarse far points are summed up: for 2,048 points 0.8 takes 23% less time than scikit-learn's 0.5, and gives a
+"""Barnes-Hut angle: for 2,048 points 0.8 takes 23% less time than scikit-learn's 0.5, and gives a
 Kullback-Leibler divergence of 0.401 instead of 0.397."""
 
 

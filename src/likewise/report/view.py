@@ -1,4 +1,4 @@
-"""What the page shows of one part: what queries find, the map, similarities, and confused classes."""
+"""The page's content for one part: retrieval grids, the map, similarities, and confused classes."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class Grids:
 
 @dataclass(frozen=True)
 class ConfusedPairs:
-    """Classes that are taken for each other.
+    """Confused classes.
 
     Args:
-        pairs: two names, a sentence, and mistakes: a query and what it finds first.
+        pairs: two names, a sentence, and mistakes: a query and its nearest neighbor.
 
     Examples:
         >>> ConfusedPairs([]).pairs
@@ -109,7 +109,7 @@ class ConfusedPairs:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Everything that is shown of one part.
+    """All content for one part.
 
     Args:
         part: the part.
@@ -118,7 +118,7 @@ class View:
         grids: what queries find.
         map: the embedding map.
         similarities: histograms.
-        confused: the classes that are taken for each other most often.
+        confused: the most confused classes.
         mistakes: how many queries have a nearest neighbor of another class.
         sheets: the thumbnails.
 
@@ -160,7 +160,7 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         0
     """
     points = choose_points(part.labels, POINTS, seed)
-    finish_layout = start_layout(part.embeddings[points], layout, seed)  # takes longest, and runs meanwhile
+    finish_layout = start_layout(part.embeddings[points], layout, seed)  # slowest step, runs in parallel
     measured = measure_part(part, seed=seed)
     neighbors = nearest(part, NEIGHBORS)
     at = {int(row): place for place, row in enumerate(neighbors.rows)}

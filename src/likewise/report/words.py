@@ -9,9 +9,9 @@ from typing import Any
 from likewise.metrics import Interval
 
 METRICS = {
-    "RP": "R-precision: the share of right ones among the first R, where R is how many there are",
-    "MAP@R": "mean average precision at R: as RP, and the order counts",
-    "MRR": "one over the rank of the first right one",
+    "RP": "R-precision: the share of correct results among the first R, where R is the number of relevant images",
+    "MAP@R": "mean average precision at R: like RP, but sensitive to the order",
+    "MRR": "the inverse rank of the first correct result",
     "mAP": "mean average precision over all ranks",
     "NMI": "normalized mutual information of classes and k-means clusters",
     "AMI": "the same, adjusted: zero for random clusters",
@@ -28,12 +28,16 @@ def meaning_of(metric: str) -> str:
         ('the right class is among the first 10', '')
     """
     if metric == "R@1":
-        return "a neighbor of the right class comes first"
-    return f"the right class is among the first {metric[2:]}" if metric.startswith("R@") else METRICS.get(metric, "")
+        return "the nearest neighbor is of the right class"
+    return (
+        f"a neighbor of the right class is among the first {metric[2:]}"
+        if metric.startswith("R@")
+        else METRICS.get(metric, "")
+    )
 
 
 def sort_metrics(names: Iterable[str]) -> list[str]:
-    """Metrics in the order of their columns: recall by k, the other known ones, the rest as they come.
+    """Metrics in the order of their columns: recall by k, the other known ones, the rest in their order.
 
     Examples:
         >>> sort_metrics(["accuracy", "mAP", "R@10", "R@2"])
@@ -73,7 +77,7 @@ def between(value: float | Interval | None) -> str:
 
 
 def count(number: int) -> str:
-    """A whole number with its thousands apart.
+    """A whole number with thousands separators.
 
     Examples:
         >>> count(60502)
@@ -93,7 +97,7 @@ def many(number: int, one: str, more: str | None = None) -> str:
 
 
 def short(number: float) -> str:
-    """A number as short as an axis or a tooltip wants it.
+    """A short form of a number for axes and tooltips.
 
     Examples:
         >>> short(0.0), short(0.25), short(100.0), short(1200.0), short(0.00003), short(12.3456)
@@ -111,7 +115,7 @@ def short(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """How long something took.
+    """A duration.
 
     Examples:
         >>> duration(4.2), duration(75), duration(7500)

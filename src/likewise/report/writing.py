@@ -39,10 +39,10 @@ def policy_hash(text: str) -> str:
 
 
 def write_html(out: Path, template: str, **values: Any) -> Path:
-    """Fill in a template and write the page, which is replaced as a whole.
+    """Fill in a template and write the page, which is replaced atomically.
 
     Args:
-        out: the file; its folder is made if it is not there.
+        out: the file; its folder is created if missing.
         template: the name of the template.
         values: what it shows.
 

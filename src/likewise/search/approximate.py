@@ -1,4 +1,4 @@
-"""Approximate search through faiss: a structure proposes candidates, and the index's own vectors decide among them.
+"""Approximate search through faiss: a structure proposes candidates, which are rescored with the index's vectors.
 
 HNSW (Malkov and Yashunin 2018) is a graph that is walked toward the query, over vectors of eight bits a number.  IVF-PQ
 (Jégou et al. 2011) looks into the lists of the nearest centers, over vectors of two bits a number.  Scores are those of
@@ -25,7 +25,7 @@ INDEX_KINDS = ("auto", "exact", "hnsw", "ivfpq")
 """How an index may be searched."""
 
 EXACT_BELOW, HNSW_BELOW = 200_000, 5_000_000
-"""Items up to which exact search is quick enough, and up to which a graph's memory is no matter."""
+"""Maximum number of items for exact search, and for a graph, whose memory is larger."""
 
 TARGET = 0.985
 """The recall of the ten nearest up to which a search is made more thorough."""
@@ -34,7 +34,7 @@ LINKS, CONSTRUCTION = 16, 120
 """Links of a node in the graph, half of them at each end, and how thoroughly they are chosen."""
 
 POOLS = {"hnsw": (30, 2), "ivfpq": (100, 10)}
-"""Candidates that are compared again: at least so many, and so many for each that is wanted.  Two bits a number leave
+"""Candidates that are rescored: a minimum, and a number per requested result.  Two bits a number leave
 more of the order open than eight do."""
 
 GAIN = 0.002
@@ -62,7 +62,7 @@ def faiss() -> Any:
 
 
 def kind_for(rows: int) -> str:
-    """What suits so many items.
+    """The default structure for a number of items.
 
     Examples:
         >>> kind_for(10_000), kind_for(1_000_000), kind_for(50_000_000)
@@ -75,10 +75,10 @@ class Near:
     """An approximate structure over the first rows of an index.
 
     Args:
-        structure: faiss' own.
+        structure: the faiss index.
         kind: ``"hnsw"`` or ``"ivfpq"``.
         effort: how thoroughly it is searched: candidates of the graph's walk, or lists that are looked into.
-        places: for each row that it covers the position in the structure, increasing; ``None`` where they are the same.
+        places: for each row that it covers the position in the structure, increasing; ``None`` if they are equal.
 
     Examples:
         >>> vectors = Vectors(np.eye(8, dtype=np.float32))
@@ -111,7 +111,7 @@ class Near:
         Args:
             queries: ``(m, d)``, of unit length.
             parts: what is searched; the structure covers the first, and the others are searched exactly.
-            k: how many.
+            k: number of results.
         """
         covered, *others = parts
         if len(covered) <= FEW or 50 * len(covered) < len(covered.vectors) or 4 * k > len(covered):
@@ -133,7 +133,7 @@ class Near:
         library, total = faiss(), int(self.structure.ntotal)
         selector, effort = None, self.effort
         if len(part) < total:
-            # of what the walk comes across only a share may be found: it goes so much farther
+            # only a share of the visited items passes the filter, so the walk is longer
             effort = math.ceil(effort * total / len(part))
             mask = np.zeros(total, bool)
             mask[part.selected_rows if self.places is None else self.places[part.selected_rows]] = True

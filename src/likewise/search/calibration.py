@@ -1,4 +1,4 @@
-r"""Same or not: thresholds for wanted false-accept rates, and what a similarity says as a probability.
+r"""Calibration: thresholds for false-accept rates, and match probabilities of similarities.
 
 Both come from labeled images that the model has not been trained on.  Every pair of them is a genuine one (same label)
 or an impostor.  With the densities of similarity s among genuine pairs, $g(s)$, and among impostors, $f(s)$, and a share
@@ -25,10 +25,10 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 BINS = 20_000
-"""Similarities are counted in so many steps from −1 to 1."""
+"""Number of similarity bins from −1 to 1."""
 
 GROUPS = 200
-"""Groups of pairs that isotonic regression begins with: each has a two-hundredth of both kinds' weight."""
+"""Initial groups of pairs for isotonic regression: each has a two-hundredth of both kinds' weight."""
 
 FEWEST = 10
 """Impostors that a false-accept rate must let through on the validation pairs, or its threshold is a guess."""
@@ -57,14 +57,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What similarities mean, learned from validation pairs.
+    """Thresholds and probabilities, fitted to validation pairs.
 
     Args:
         points: thresholds for false-accept rates.
         similarities: where the map to probabilities is known, rising.
         probabilities: that a pair is genuine there, if half of all pairs are; never falling.
-        genuine: how many genuine pairs it was learned from.
-        impostors: how many impostors.
+        genuine: number of genuine pairs in the fit.
+        impostors: number of impostor pairs.
         error: the expected calibration error, measured on classes that were left out of the fit; ``None`` where there
             were fewer than four classes with two images.
 
@@ -161,7 +161,7 @@ def calibrate(
     *,
     far: Sequence[float] = (1e-1, 1e-2, 1e-3),
 ) -> Calibration:
-    """Learn what similarities mean from all pairs of labeled images.
+    """Fit thresholds and probabilities to all pairs of labeled images.
 
     Args:
         embeddings: ``(n, d)``; compared by cosine similarity.
@@ -195,7 +195,7 @@ def calibrate(
 
 
 def count_pairs(units: Tensor, codes: Tensor) -> tuple[Counts, Counts]:
-    """How many genuine pairs and how many impostors have a similarity in each of `BINS` steps from −1 to 1.
+    """Count genuine and impostor pairs in each of `BINS` similarity bins from −1 to 1.
 
     Args:
         units: ``(n, d)`` of unit length.
@@ -255,7 +255,7 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
 
     Args:
         values: the sequence.
-        weights: what each of its entries counts, above 0.
+        weights: the weight of each entry, above 0.
 
     Examples:
         >>> isotonic(np.array([1.0, 3.0, 2.0]), np.array([1.0, 1.0, 3.0]))
@@ -286,7 +286,7 @@ def calibration_error(
 
     Args:
         similarities: where the map is known.
-        probabilities: what it says there.
+        probabilities: the predicted probabilities.
         genuine: how many genuine pairs there are in each of some equal steps of similarity from −1 to 1.
         impostors: how many impostors.
         bins: how many steps.

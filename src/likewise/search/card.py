@@ -1,4 +1,4 @@
-"""The card of an index: what it holds, which model made its vectors, and what was measured."""
+"""The card of an index: content, model and measurements."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Structure:
     Args:
         kind: ``"hnsw"`` or ``"ivfpq"``.
         settings: how it was built and is searched.
-        recall: the share of the ten nearest that it finds, measured; ``None`` where there was nothing to measure.
+        recall: the share of the ten nearest that it finds, measured; ``None`` if not measured.
         queries: the number of queries of that measurement.
         faster: queries per second relative to exact search, on the machine that built it.
 
@@ -107,13 +107,13 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class IndexCard:
-    """What an index holds and what was measured.
+    """The content and the measurements of an index.
 
     Args:
         name: its name.
         dim: the size of its vectors.
         storage: how they are stored.
-        similarity: what scores are; always the cosine.
+        similarity: the score; always the cosine.
         rows: the number of items.
         fields: columns of metadata and what they hold, hidden ones included.
         next_id: the id of the next new item.
@@ -121,10 +121,10 @@ class IndexCard:
         near: the approximate structure.
         loss: the cost of the storage.
         calibration: when two items are the same, as `likewise.search.Calibration` writes it.
-        root: where relative paths begin.
+        root: the folder that relative paths start from.
         created: when the index was made, in seconds since 1970.
         changed: when this version was written.
-        change: what this version changed, in words.
+        change: a description of the change in this version.
         files: the files of this version; none in a database.
         version: a word that differs between any two states of the index.
 
@@ -178,7 +178,7 @@ class IndexCard:
         return card
 
     def _check(self) -> None:
-        """Refuse what likewise does not write, above all file names that lead out of the folder."""
+        """Refuse content that likewise does not write, in particular file names outside of the folder."""
         if type(self.dim) is not int or self.dim < 1 or self.storage not in STORAGES:
             raise ValueError(f"it has vectors of {self.dim!r} numbers, stored as {self.storage!r}")
         if type(self.rows) is not int or not isinstance(self.created, int | float) or not 0 <= self.created < 2**40:

@@ -105,7 +105,7 @@ def number_rows(table: Table, ids: NDArray[np.int64]) -> Table:
 
 
 def kind_of(column_type: Any) -> str | None:
-    """What a column holds: ``"text"``, ``"number"`` or ``"bool"``; ``None`` where all values are missing.
+    """The type of a column: ``"text"``, ``"number"`` or ``"bool"``; ``None`` where all values are missing.
 
     Examples:
         >>> kind_of(arrow().int64())
@@ -156,10 +156,12 @@ def check_kinds(fields: Mapping[str, str], table: Table) -> dict[str, str]:
     Examples:
         >>> check_kinds({"year": "text"}, make_table(["a.png"], metadata={"year": [2021]}))
         Traceback (most recent call last):
-        TypeError: metadata['year'] must hold a text like the index's, but it holds a number
+        TypeError: metadata['year'] must be a text column as in the index, but it is a number column
     """
     merged = dict(fields)
     for name, kind in kinds_of(table.schema).items():
         if merged.setdefault(name, kind) != kind:
-            raise TypeError(f"metadata[{name!r}] must hold a {merged[name]} like the index's, but it holds a {kind}")
+            raise TypeError(
+                f"metadata[{name!r}] must be a {merged[name]} column as in the index, but it is a {kind} column"
+            )
     return merged

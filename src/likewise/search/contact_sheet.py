@@ -26,13 +26,13 @@ PIXELS = 4_000_000
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture on a sheet and what stands under it.
+    """A picture on a sheet and its caption.
 
     Args:
         image: a file's bytes, pixels, or nothing where there is no picture.
         title: the first line, which stands out.
         text: the second line.
-        lead: whether it is what the others are compared with.
+        lead: whether it is the query.
 
     Examples:
         >>> Shot(None, "0.912", "wren/1.jpg").lead
@@ -48,7 +48,7 @@ class Shot:
 def draw_contact_sheet(
     rows: Sequence[Sequence[Shot]], *, heading: str = "", detail: str = "", columns: int = COLUMNS
 ) -> Image.Image:
-    """Draw pictures in rows; a row that is too long goes on in the next line, under its second picture.
+    """Draw pictures in rows; a long row continues in the next line, under its second picture.
 
     Args:
         rows: a query and its matches, or a group, in each.
@@ -122,7 +122,7 @@ def _fitted_picture(image: bytes | Image.Image | None) -> Image.Image | None:
 
 
 def _fitted(draw: ImageDraw.ImageDraw, text: str, width: float, size: int, *, front: bool = True) -> str:
-    """A text that is cut where it is too long: at its front, for the end of a path says more than its beginning."""
+    """Shorten a long text at its front, because the end of a path is more informative."""
     text = "".join(
         one if one.isprintable() else "�" for one in text
     )  # the width of a name with line breaks is undefined

@@ -53,7 +53,7 @@ class EvalTransform:
 
     @property
     def shape(self) -> Shape:
-        """What an image is shrunk to."""
+        """The size to which an image is reduced."""
         return Shape(self.cache, RATIO)
 
 
@@ -66,7 +66,7 @@ def eval_transform(model: Embedder, name: str | None) -> EvalTransform:
 
     Examples:
         >>> eval_transform(Embedder("convnet", 8), None).name
-        "shorter side 37, the middle 32 x 32, as the model's card says"
+        "shorter side 37, the middle 32 x 32, from the model's card"
         >>> eval_transform(Embedder("convnet", 8), "glyphs").name
         'the transform glyphs'
     """
@@ -79,11 +79,11 @@ def eval_transform(model: Embedder, name: str | None) -> EvalTransform:
         return EvalTransform(f"the transform {name}", preset.cache, preset.test)
     if expects is None:
         raise ValueError(
-            f"transform must be one of {', '.join(sorted(TRANSFORMS))} for a model whose card does not say"
+            f"transform must be one of {', '.join(sorted(TRANSFORMS))} for a model whose card has no preprocessing"
         )
     side, size = round(expects.size * 8 / 7), expects.size  # 256 for 224, as is usual
     augment = Augment(size, CenterCrop(size), resize=side, normalize=expects)
-    return EvalTransform(f"shorter side {side}, the middle {size} x {size}, as the model's card says", side, augment)
+    return EvalTransform(f"shorter side {side}, the middle {size} x {size}, from the model's card", side, augment)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Views:
 
     Args:
         flips: the mirrored image, too.
-        crops: 1 for what the model is shown otherwise, 5 for that and the four corners.
+        crops: 1 for the usual crop, 5 for that crop and the four corners.
 
     Examples:
         >>> Views(flips=True, crops=5).count
@@ -108,11 +108,11 @@ class Views:
 
     @property
     def count(self) -> int:
-        """How often the network looks at an image."""
+        """The number of views per image."""
         return self.crops * (1 + self.flips)
 
     def of(self, middle: Tensor, sizes: Tensor) -> Iterator[Draw]:
-        """What to draw, view by view.
+        """The crops, view by view.
 
         Args:
             middle: the boxes that are shown otherwise: top, left, height and width, ``(n, 4)``.
@@ -138,7 +138,7 @@ class Embedding:
 
     Args:
         model: in evaluation mode, on the device.
-        device: where it is.
+        device: the device.
         transform: crop and scaling.
         batch: images at once.
         views: which views are averaged.

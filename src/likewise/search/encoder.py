@@ -21,7 +21,7 @@ from likewise.trunks import TRUNKS, Card, Embedder
 
 
 class Maps(NamedTuple):
-    """What a convolutional trunk makes of one image.
+    """The maps of a convolutional trunk for one image.
 
     Args:
         features: ``(C, h, w)``, before the pooling.
@@ -43,13 +43,13 @@ class Encoder:
     Args:
         model: a network; it is put into evaluation mode.
         transform: the name of a transform; by default the one that the model's card implies.
-        device: where it runs; by default an accelerator if there is one.
+        device: the device; by default an accelerator if available.
 
     Attributes:
         model: the network.
-        transform: from an image to what the network takes.
+        transform: the transform of images.
         transform_name: the name of the transform, if it has one.
-        device: where it runs.
+        device: the device.
 
     Examples:
         >>> encoder = Encoder(Embedder("convnet", 8), transform="glyphs")
@@ -75,7 +75,7 @@ class Encoder:
                 published weights than ``imagenet`` after a colon: ``"resnet50:imagenet-keras"``) or of another
                 package's model (``"timm:…"``).
             transform: the name of a transform.
-            device: where it runs.
+            device: the device.
 
         Examples:
             >>> Encoder.load("nowhere")
@@ -103,7 +103,7 @@ class Encoder:
 
     @property
     def card(self) -> Card:
-        """What is known of the model."""
+        """The card of the model."""
         return self.model.card()
 
     def embed(self, images: Sequence[Picture], *, flips: bool = False, crops: int = 1) -> NDArray[np.float32]:
@@ -151,7 +151,7 @@ class Encoder:
         with torch.inference_mode():
             features = self.model.trunk(self.transform.augment.apply([stored], draw).to(self.device))
         if features.ndim != 4:
-            raise ValueError("maps needs a convolutional trunk, but this one gives vectors")
+            raise ValueError("maps needs a convolutional trunk, but this one returns vectors")
         return Maps(features[0].float().cpu(), _shares(draw.boxes[0].tolist(), stored.shape[:2], picture.size))
 
 

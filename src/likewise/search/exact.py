@@ -104,7 +104,7 @@ def nearest(queries: NDArray[Any], parts: Sequence[Part], k: int, *, memory: int
     Args:
         queries: ``(m, d)``, of unit length.
         parts: what is searched.
-        k: how many.
+        k: number of results.
         memory: bytes that a block's similarities may take.
 
     Examples:

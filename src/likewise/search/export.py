@@ -1,4 +1,4 @@
-"""A trained model for other programs: ONNX, `torch.export`, or a folder as model hubs want it.
+"""A trained model for other programs: ONNX, `torch.export`, or a folder for model hubs.
 
 What is written is read again and compared with the model before it gets its name: a file that exists agrees with torch, on
 random images and batches of several sizes; ``export.json`` says how closely.
@@ -115,7 +115,7 @@ def export_model(
         title: what the model card calls it; by default the folder's name.
 
     Raises:
-        ArithmeticError: what was written disagrees with the model; it is not left there.
+        ArithmeticError: the written file disagrees with the model; it is deleted.
 
     Examples:
         >>> import tempfile
@@ -315,7 +315,9 @@ def _compared(
     for images in graph.examples():
         truth, output = graph(images), written(images)
         if output.shape != truth.shape or not np.isfinite(output).all():
-            raise ArithmeticError(f"{files[0]} gives no finite embeddings of shape {truth.shape}; the file was removed")
+            raise ArithmeticError(
+                f"{files[0]} does not return finite embeddings of shape {truth.shape}; the file was removed"
+            )
         worst, largest = max(worst, float(np.abs(output - truth).max())), max(largest, float(np.abs(truth).max()))
         count += len(images)
     allowed = TOLERANCE * largest

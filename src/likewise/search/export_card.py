@@ -149,7 +149,7 @@ def _front_matter(card: Card, facts: Mapping[str, str], title: str) -> str:
 
 
 def _about(card: Card, transform: EvalTransform, facts: Mapping[str, str]) -> str:
-    trunk = "a trunk of its maker's own" if card.trunk is None else f"`{card.trunk['name']}`"
+    trunk = "a custom trunk" if card.trunk is None else f"`{card.trunk['name']}`"
     unit = ", of unit length: compare them by their dot product, higher is closer" if card.normalize else ""
     rows = [
         f"An image embedding: {trunk}, {card.pool} pooling, head {card.head}; {card.dim} numbers for an image{unit}.\n",
@@ -163,18 +163,18 @@ def _about(card: Card, transform: EvalTransform, facts: Mapping[str, str]) -> st
 
 def _format_measured(card: Card) -> str:
     if not card.metrics:
-        return "## Metrics\n\nNone are kept with the model. Measure it on your own images before you rely on it.\n"
+        return (
+            "## Metrics\n\nNo metrics are stored with the model. Measure it on your own images before you rely on it.\n"
+        )
     rows = [f"| {name} | {value:.4f} |" for name, value in card.metrics.items()]
-    return "\n".join(
-        ["## Metrics\n", "As fractions, as the training kept them.\n", "| | |", "| --- | --- |", *rows, ""]
-    )
+    return "\n".join(["## Metrics\n", "As fractions, as recorded in training.\n", "| | |", "| --- | --- |", *rows, ""])
 
 
 _USE = """## Intended use
 
 To find look-alikes in a collection of images of the kind it was trained on, to group them, and to say whether two show
-the same thing. It gives vectors; what counts as the same is decided by a threshold, which should be chosen on labeled
-images of your own.
+the same thing. It returns vectors; a threshold decides what counts as the same, and should be chosen on your own
+labeled images.
 """
 
 
@@ -182,9 +182,9 @@ def _limits(card: Card) -> str:
     rows = [
         "## Limitations\n",
         "- On images of another kind than those it was trained on its neighbors may mean little.",
-        "- A similarity is no probability"
+        "- A similarity is not a probability"
         + (" without the calibration in `config.json`." if card.calibration else "."),
-        "- It carries over whatever is uneven in its training images; it was not examined for use on people, and should"
+        "- It inherits the biases of its training images; it was not examined for use on people, and should"
         " not decide about them.",
         "",
     ]

@@ -1,4 +1,4 @@
-"""ONNX files: written, and run by onnxruntime to see that they say what torch says."""
+"""Write ONNX files, and compare them with torch in onnxruntime."""
 
 from __future__ import annotations
 

@@ -47,9 +47,7 @@ class Pixels(nn.Module):
     def __init__(self, augment: Augment, cache: int, ratio: float = RATIO) -> None:
         super().__init__()
         if not isinstance(augment.crop, CenterCrop) or augment.flip or augment.jitter is not None:
-            raise ValueError(
-                f"augment must show the middle of an image and leave nothing to chance, but it is {augment}"
-            )
+            raise ValueError(f"augment must be a center crop without randomness, but it is {augment}")
         self.size, self.crop, self.resize = augment.shape, augment.crop.size, augment.resize
         self.cache, self.ratio, self.order = cache, ratio, augment.normalize.order
         scale = augment.normalize

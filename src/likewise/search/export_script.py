@@ -56,7 +56,7 @@ def write_script(folder: Path, image: NDArray[Any], truth: NDArray[np.float32], 
         The script's name.
 
     Raises:
-        ArithmeticError: the script gives another embedding; it is not left there.
+        ArithmeticError: the script returns another embedding; it is deleted.
     """
     with tempfile.TemporaryDirectory() as place, atomic_write(folder / "embed.py") as part:
         part.write_text(SCRIPT, encoding="utf-8")

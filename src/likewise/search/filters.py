@@ -156,7 +156,7 @@ class _Parser:
             return self._like(node)
         operand = self._operand(node)
         if operand.kind != "bool":
-            raise ValueError(f"where must compare {self._source(node)}, which is neither true nor false by itself")
+            raise ValueError(f"where must compare {self._source(node)}, which is not true or false")
         return IsTrue(operand)
 
     def _chain(self, node: ast.Compare) -> Condition:
@@ -229,7 +229,7 @@ class _Parser:
         if isinstance(node, ast.Constant) and type(node.value) in (bool, int, float, str):
             return _constant(node.value if sign == 1 else -node.value)  # type: ignore[operator]
         raise ValueError(
-            f"where must be made of columns, texts, numbers, True, False, comparisons, in, and, or, not and like(), but {self._source(node)} is none of these"
+            f"where must consist of columns, texts, numbers, True, False, comparisons, in, and, or, not and like(), but {self._source(node)} is not one of these"
         )
 
     def _column(self, name: str) -> Column:
@@ -241,7 +241,7 @@ class _Parser:
     def _check_alike(self, left: ast.expr, first: Operand, right: ast.expr, second: Operand) -> None:
         if first.kind != second.kind:
             raise ValueError(
-                f"where must compare what is alike, but {self._source(left)} is a {first.kind} and {self._source(right)} a {second.kind}"
+                f"where must compare values of the same type, but {self._source(left)} is a {first.kind} and {self._source(right)} a {second.kind}"
             )
 
     def _source(self, node: ast.expr) -> str:

@@ -76,11 +76,11 @@ class Index:
             place: a folder that is new or empty; or the URL of a database and the index's name,
                 ``postgresql://me@host/photos#birds``.
             dim: the size of vectors.
-            model: what makes the vectors: a ``.safetensors`` file, the name of a published trunk, or an encoder.
+            model: the model of the vectors: a ``.safetensors`` file, the name of a published trunk, or an encoder.
             storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter; not in a database).
             name: its name; by default the folder's.
             transform: the name of the model's transform; by default the encoder's, or what the card implies.
-            root: where relative paths begin.
+            root: the folder that relative paths start from.
             model_name: the model's name; by default that of its file or trunk.
             keep_model: keep a copy of the model, so that the index can be searched with images.
         """
@@ -150,12 +150,12 @@ class Index:
         return cls(SnapshotStore(place))
 
     def refresh(self) -> bool:
-        """Show what others wrote since; returns whether anything changed.  Where nothing did, it takes no time."""
+        """Load changes of other writers; returns whether anything changed.  Without changes this is free."""
         return self._store.refresh()
 
     @contextmanager
     def still(self) -> Iterator[Index]:
-        """The index as it is now, for reading: a refresh or a change by others is not seen in it."""
+        """A read-only view of the current index, which later changes do not affect."""
         with self._store.still() as held:
             index = copy(self)
             index._store = held
@@ -186,7 +186,7 @@ class Index:
 
     @property
     def card(self) -> IndexCard:
-        """What it holds, which model made its vectors, and what was measured."""
+        """Its card: content, model and measurements."""
         return self._store.card
 
     @property
@@ -211,7 +211,7 @@ class Index:
 
     @property
     def root(self) -> Path | None:
-        """Where relative paths begin, if that is known."""
+        """The folder that relative paths start from, if known."""
         root = self.card.root
         return None if root is None else Path(root)
 
@@ -268,11 +268,11 @@ class Index:
         return self._store.vectors(None if ids is None else check_ids(ids)).take(slice(None))
 
     def item(self, id: int) -> Item:
-        """What is known of an item."""
+        """An item and its metadata."""
         return self.items([id])[0]
 
     def items(self, ids: Any) -> list[Item]:
-        """What is known of several."""
+        """Several items and their metadata."""
         rows = self._store.table(check_ids(ids)).to_pylist()
         hidden = [name for name in (rows[0] if rows else ()) if name in RESERVED or name.startswith(HIDDEN)]
         return [
@@ -325,10 +325,10 @@ class Index:
         Args:
             queries: vectors ``(m, d)`` as an array or a tensor; or an image, or several (a path, a PIL image, the
                 bytes of a file), which the index's own model embeds.
-            k: how many.
+            k: number of results.
             where: a filter, such as ``'label == "wren" and year >= 2019'``; only items that pass it are searched.
             exact: compare with every item; by default only where the index has no approximate structure.
-            rerank: what orders the best candidates again, such as `likewise.search.KReciprocal`.
+            rerank: reranking of the best candidates, such as `likewise.search.KReciprocal`.
         """
         k = whole_number("k", k, 1)
         vectors = embed_queries(queries, self.dim, self.encoder)
@@ -372,7 +372,7 @@ class Index:
         """The cluster of each item, in order: k-means on vectors of unit length, the largest cluster first.
 
         Args:
-            n: how many clusters.
+            n: number of clusters.
             seed: of the first centers.
         """
         from likewise.search.groups import clusters
@@ -399,7 +399,7 @@ class Index:
             labels: the class of each, or ``None``.
             metadata: columns of texts, numbers or truth values; ``None`` and NaN are missing values.
             thumbnails: WebP files, or ``None``.
-            replace: an item whose path is there already is replaced; otherwise both stay.
+            replace: replace an item with the same path; otherwise both are kept.
         """
         array = check_vectors("vectors", vectors, self.dim, empty=True)
         for name, each in (("paths", paths), ("thumbnails", thumbnails)):
@@ -412,15 +412,15 @@ class Index:
         return self._store.add(NewRows(make_table(paths, labels, metadata), array, thumbnails), replace=replace)
 
     def remove(self, ids: Any = None, *, where: str | None = None) -> int:
-        """Remove items by their ids or by a filter; returns how many there were."""
+        """Remove items by their ids or by a filter; returns their number."""
         if (ids is None) == (where is None):
             raise ValueError("remove takes either ids or where, but it was given both or none")
         return self._store.remove(None if ids is None else check_ids(ids), where=where)
 
     def merge(self, other: Index) -> int:
-        """Take in all items of another index of the same model, with new ids; returns how many."""
+        """Add all items of another index of the same model, with new ids; returns how many."""
         if self._is_same(other):
-            raise ValueError(f"other must be another index, but it is {other.folder or other.name} itself")
+            raise ValueError(f"other must be another index, but it is this index, {other.folder or other.name}")
         mine, theirs = self.card, other.card
         _check_model(mine, theirs)
         with other._store.still() as held:
@@ -441,7 +441,7 @@ class Index:
         return self.folder.resolve() == other.folder.resolve()
 
     def rebuild(self, *, storage: Storage | None = None, approximate: Kind | None = None, queries: int = 200) -> None:
-        """Change how vectors are stored and searched, and measure what is approximate.
+        """Change how vectors are stored and searched, and measure the recall of approximations.
 
         Args:
             storage: how vectors are stored afterwards; by default as before.
@@ -452,7 +452,7 @@ class Index:
         self._store.rebuild(storage=storage, approximate=approximate, queries=whole_number("queries", queries, 1))
 
     def set_calibration(self, calibration: Mapping[str, Any] | None) -> None:
-        """Keep with the index from which similarity on two items are the same, as JSON can hold it."""
+        """Store the calibration of similarities in the index, as JSON."""
         self._store.calibrate(calibration)
 
 

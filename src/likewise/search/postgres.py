@@ -76,7 +76,7 @@ class PostgresStore:
     Examples:
         >>> PostgresStore.open("mysql://nowhere", "birds")
         Traceback (most recent call last):
-        ValueError: url must begin with postgresql://, but it begins with 'mysql://'
+        ValueError: url must start with postgresql://, but it starts with 'mysql://'
     """
 
     folder: Path | None = None
@@ -170,7 +170,7 @@ class PostgresStore:
 
     @property
     def card(self) -> IndexCard:
-        """What the index holds and what was measured."""
+        """The card: content and measurements."""
         with self.server.read() as cursor:
             return self._card(cursor)
 
@@ -266,7 +266,7 @@ class PostgresStore:
     # ------------------------------------------------------------------------------------------- changes
 
     def add(self, rows: NewRows, *, replace: bool = True) -> Ids:
-        """Add items and return their ids; with ``replace`` they take the place of items with the same paths."""
+        """Add items and return their ids; with ``replace`` they replace items with the same paths."""
         with self._changing() as (cursor, card):
             fields = check_kinds(card.fields, rows.table)
             ids = np.arange(card.next_id, card.next_id + len(rows))

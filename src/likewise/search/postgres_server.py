@@ -31,7 +31,7 @@ SETTINGS = {
 }
 """Of every connection whose URL does not say otherwise: a server that was cut off is given up after a minute at most."""
 
-PLAIN = "url must have the signs @ / # of a password written as %40 %2F %23, but they stand in it as they are"
+PLAIN = "url must have the signs @ / # of a password written as %40 %2F %23, but they are unescaped"
 
 CATALOG = """
 CREATE TABLE IF NOT EXISTS likewise_indexes (
@@ -55,7 +55,7 @@ class Server:
     Examples:
         >>> Server("mysql://nowhere")
         Traceback (most recent call last):
-        ValueError: url must begin with postgresql://, but it begins with 'mysql://'
+        ValueError: url must start with postgresql://, but it starts with 'mysql://'
     """
 
     def __init__(self, url: str) -> None:
@@ -95,7 +95,7 @@ class Server:
             except psycopg.errors.UndefinedTable as error:
                 raise FileNotFoundError("the database has no such index any more") from error
             except psycopg.DataError as error:
-                raise ValueError(f"the database refuses a value: {_sentence(error)}") from error
+                raise ValueError(f"the database rejects a value: {_sentence(error)}") from error
 
     @contextmanager
     def _borrowed(self) -> Iterator[Connection[Any]]:
@@ -174,12 +174,12 @@ def checked_url(url: str) -> str:
     Examples:
         >>> checked_url("postgresql://me:open/sesame@host/photos")
         Traceback (most recent call last):
-        ValueError: url must have the signs @ / # of a password written as %40 %2F %23, but they stand in it as they are
+        ValueError: url must have the signs @ / # of a password written as %40 %2F %23, but they are unescaped
     """
     scheme, there, rest = url.partition("://")
     if scheme not in ("postgresql", "postgres") or not there:
         shown = repr(scheme + "://") if there and re.fullmatch(r"[\w+.-]{1,20}", scheme) else "something else"
-        raise ValueError(f"url must begin with postgresql://, but it begins with {shown}")
+        raise ValueError(f"url must start with postgresql://, but it starts with {shown}")
     place = rest.partition("?")[0]
     if "#" in rest or place.count("@") > 1 or "@" in place.partition("/")[2]:
         raise ValueError(PLAIN)

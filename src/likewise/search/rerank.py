@@ -37,9 +37,9 @@ def k_reciprocal(
     Args:
         query: ``(d,)``, of any length but 0.
         candidates: ``(n, d)``, the best first.
-        k1: how many neighbors are looked at for reciprocity.
+        k1: number of neighbors for reciprocity.
         k2: over how many neighbors, p included, the sets are averaged; 1 for no averaging.
-        weight: λ, what the original distance counts.
+        weight: λ, the weight of the original distance.
 
     Returns:
         Distances ``(n,)``, from 0 to 1.
@@ -107,7 +107,7 @@ def expand(query: ArrayLike, neighbors: ArrayLike, scores: ArrayLike, *, alpha: 
         query: ``(d,)``.
         neighbors: its best matches, ``(n, d)``.
         scores: their similarities ``(n,)``.
-        alpha: how much less a less similar one counts; 0 for a plain average.
+        alpha: exponent that reduces the weight of less similar matches; 0 for a plain average.
 
     Examples:
         >>> expand(np.array([1.0, 0.0]), np.array([[0.6, 0.8]]), np.array([0.6]), alpha=1.0).round(3)
@@ -135,10 +135,10 @@ class KReciprocal:
     minus the new distance.
 
     Args:
-        k1: how many neighbors are looked at for reciprocity.
+        k1: number of neighbors for reciprocity.
         k2: over how many neighbors the sets are averaged.
-        weight: what the original distance counts.
-        pool: how many candidates there are, at least.
+        weight: the weight of the original distance.
+        pool: minimum number of candidates.
 
     Examples:
         >>> KReciprocal(k1=10).pool
@@ -176,8 +176,8 @@ class QueryExpansion:
     """A second search, with the query moved toward the best of the first; see `expand`.
 
     Args:
-        top: toward how many.
-        alpha: how much less a less similar one counts.
+        top: number of matches to move toward.
+        alpha: exponent that reduces the weight of less similar matches.
 
     Examples:
         >>> QueryExpansion(top=5).alpha

@@ -89,7 +89,7 @@ class SnapshotStore:
 
     @property
     def card(self) -> IndexCard:
-        """What the index holds and what was measured."""
+        """The card: content and measurements."""
         return self._now.version.card
 
     def __len__(self) -> int:
@@ -176,7 +176,7 @@ class SnapshotStore:
         self._now = Snapshot(draft.commit(card))
 
     def add(self, rows: NewRows, *, replace: bool = True) -> Ids:
-        """Add items and return their ids; with ``replace`` they take the place of items with the same paths."""
+        """Add items and return their ids; with ``replace`` they replace items with the same paths."""
         with self._next() as (now, draft):
             card = now.version.card
             check_kinds(card.fields, rows.table)

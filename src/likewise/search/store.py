@@ -65,7 +65,7 @@ class VectorStore(Protocol):
 
     @property
     def card(self) -> IndexCard:
-        """What the index holds and what was measured."""
+        """The card: content and measurements."""
 
     def __len__(self) -> int:
         """The number of items."""
@@ -95,13 +95,13 @@ class VectorStore(Protocol):
         """The k most similar items of each query of unit length, the best first; of equal ones the first that was added."""
 
     def add(self, rows: NewRows, *, replace: bool = True) -> Ids:
-        """Add items and return their ids; with ``replace`` they take the place of items with the same paths."""
+        """Add items and return their ids; with ``replace`` they replace items with the same paths."""
 
     def remove(self, ids: Ids | None = None, *, where: str | None = None) -> int:
         """Remove items by ids or by a filter; returns how many."""
 
     def rebuild(self, *, storage: str | None, approximate: str | None, queries: int) -> None:
-        """Change how vectors are stored and searched, and measure what is approximate."""
+        """Change how vectors are stored and searched, and measure the recall of approximations."""
 
     def calibrate(self, calibration: Mapping[str, Any] | None) -> None:
         """Keep a calibration with the index."""
@@ -130,7 +130,7 @@ def check_paths(table: Table) -> None:
 
 
 def missing_id(number: int) -> KeyError:
-    """What is raised where an id is not of an item in the store.
+    """The error for an id that is not in the store.
 
     Examples:
         >>> missing_id(7)

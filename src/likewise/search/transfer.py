@@ -42,7 +42,7 @@ class Embeddings:
         paths: the file of each.
         labels: the class of each, or ``None``.
         metadata: further columns.
-        root: where relative paths begin.
+        root: the folder that relative paths start from.
         model_sha256: the checksum of the model that made them.
 
     Examples:

@@ -387,7 +387,7 @@ def restore_version(folder: str | Path, number: int) -> None:
         numbers, next_ids = version_numbers(place), [0]
         if number not in numbers:
             known = ", ".join(map(str, numbers))
-            raise ValueError(f"number must be one of the versions that are kept ({known}), but it is {number}")
+            raise ValueError(f"number must be one of the stored versions ({known}), but it is {number}")
         old = read_version(place, number)
         if damaged := check_version(old):
             raise ValueError(f"{damaged[0]} is damaged: version {number} cannot be restored")

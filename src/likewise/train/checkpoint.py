@@ -45,7 +45,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Mapping[str, Tensor]], sta
         for part, named in tensors.items()
         for name, tensor in named.items()
     }
-    # safetensors refuses tensors that share memory: tied weights are stored as often as they are named
+    # safetensors refuses tensors that share memory: tied weights are stored once per name
     flat = {name: tensor.clone() if tensor.numel() else tensor for name, tensor in flat.items()}
     text = json.dumps({"format": FORMAT, **state})
     with atomic_write(path) as part:
@@ -53,7 +53,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Mapping[str, Tensor]], sta
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """What `save_checkpoint` wrote: tensors by part and name, and the rest.
+    """The content of a checkpoint: tensors by part and name, and the rest.
 
     Examples:
         >>> load_checkpoint(Path("nowhere.safetensors"))
@@ -131,7 +131,7 @@ def load_module(name: str, module: nn.Module, tensors: Mapping[str, Tensor], fil
     """Fill a module from a checkpoint.
 
     Args:
-        name: what it is called in a refusal.
+        name: its name in error messages.
         module: the module.
         tensors: its part of the checkpoint.
         file: the checkpoint, for a refusal.
@@ -149,7 +149,7 @@ def load_module(name: str, module: nn.Module, tensors: Mapping[str, Tensor], fil
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What an optimizer remembers of each parameter, by the number of the parameter and the name of the memory.
+    """The state of an optimizer, by the index of the parameter and the name of the state.
 
     Examples:
         >>> weight = nn.Parameter(torch.ones(2))
@@ -168,7 +168,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Give an optimizer its memory back; its groups stay as they are, for they follow from the settings.
+    """Restore the state of an optimizer; its groups are unchanged, because they are derived from the settings.
 
     Examples:
         >>> weight = nn.Parameter(torch.ones(2))
@@ -212,7 +212,7 @@ def rng_tensors() -> dict[str, Tensor]:
 
 
 def load_rng_state(tensors: Mapping[str, Tensor]) -> None:
-    """Set the random number generators to what `rng_tensors` has read.
+    """Set the random number generators to the state that `rng_tensors` returned.
 
     Examples:
         >>> load_rng_state(rng_tensors())
@@ -230,13 +230,13 @@ def load_rng_state(tensors: Mapping[str, Tensor]) -> None:
 
 
 def save_model(model: nn.Module, path: Path, classes: Any = None, metrics: Mapping[str, float] | None = None) -> None:
-    """Write a model for its users: with its own ``save``, as an `Embedder` has it, or its numbers alone.
+    """Write a model for users: with its ``save`` method, such as an `Embedder`'s, or only its tensors.
 
     Args:
         model: the network.
         path: the file, which ends in ``.safetensors``.
         classes: names of the classes it was trained on.
-        metrics: what was measured.
+        metrics: the metrics.
 
     Examples:
         >>> import tempfile

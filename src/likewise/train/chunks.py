@@ -25,7 +25,7 @@ REPEATED = 0.05
 
 @dataclass(frozen=True)
 class _Moment:
-    """What a chunk's embeddings depend on, besides its images and the parameters."""
+    """State that a chunk's embeddings depend on, in addition to its images and the parameters."""
 
     rng_state: dict[str, Tensor]
     generators: list[Tensor]
@@ -40,8 +40,8 @@ class Chunks:
     once more, now with a graph, for its rows of that gradient.  By the chain rule this is the gradient of the whole
     batch; only one chunk's activations exist at a time, and it costs one more forward.
 
-    The second time a chunk meets the same random numbers and the same buffers.  Batch norms in training see a chunk at
-    a time, as if each were a batch: their running statistics follow the first pass, and the second leaves them alone.
+    The second pass uses the same random numbers and the same buffers.  Batch norms in training see a chunk at
+    a time, as if each were a batch: their running statistics are updated in the first pass only.
 
     Args:
         accelerator: device, precision and processes.
@@ -113,7 +113,7 @@ class Chunks:
             embeddings: Any = self.model(part.to(self.accelerator.device))
         if not isinstance(embeddings, Tensor) or embeddings.ndim == 0 or len(embeddings) != len(part):
             what = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else type(embeddings).__name__
-            raise ValueError(f"model must give one embedding for each of {len(part)} images, but it gives {what}")
+            raise ValueError(f"model must return one embedding for each of {len(part)} images, but it returns {what}")
         return embeddings
 
     def _now(self) -> _Moment:
@@ -137,12 +137,12 @@ class Chunks:
 
 
 def _check_repeated(first: Tensor, again: Tensor) -> None:
-    """Check that the second run of a chunk gives the embeddings of the first: otherwise gradients would be wrong."""
+    """Check that the second run of a chunk returns the embeddings of the first; otherwise gradients would be wrong."""
     if not can_read_values(again):
         return
     apart, length = float((again.detach() - first).float().norm()), float(first.float().norm())
     if apart > REPEATED * length:
         raise ValueError(
-            "chunk must be None for a model that does not give the same embeddings twice, but these are "
+            "chunk must be None for a model that does not return the same embeddings twice, but these are "
             f"{apart / max(length, 1e-30):.0%} of their length apart: it draws from another random number generator"
         )

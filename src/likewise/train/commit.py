@@ -1,4 +1,4 @@
-"""The commit of the code in the current folder, asked of git without running what a repository configures."""
+"""The commit of the code in the current folder, read with git without running programs that a repository configures."""
 
 from __future__ import annotations
 

@@ -93,10 +93,10 @@ FREE = (
     "train.ks",
     "train.trackers",
 )
-"""What may differ: paths, because data have a fingerprint of their contents, and what does not change the numbers."""
+"""Settings that may differ: paths, because data are identified by their checksum, and settings that do not affect results."""
 
 NOTED = ("likewise", "commit", "versions", "hardware.threads", "hardware.device")
-"""What may change numbers slightly: a difference causes a warning."""
+"""Settings that may change results slightly: a difference causes a warning."""
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str] = COMPARED) -> list[str]:
@@ -104,7 +104,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], keys: Sequenc
 
     Args:
         before: an earlier description; parts that it lacks are not compared.
-        now: what `describe` returns now.
+        now: the current result of `describe`.
         keys: the parts to compare, with dots for nesting.
 
     Examples:
@@ -148,7 +148,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], allow_changes:
 
     Args:
         before: the description in the checkpoint or in ``run.yaml``.
-        now: what `describe` returns now.
+        now: the current result of `describe`.
         allow_changes: return the differences instead of refusing them.
 
     Returns:

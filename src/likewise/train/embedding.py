@@ -63,12 +63,12 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
             module.training = training
     if not embeddings:
         raise ValueError("batches must have at least one batch, but it has none")
-    # plain tensors: what inference mode made cannot be used in training
+    # plain tensors: inference tensors cannot be used in training
     return Embedded(torch.cat(embeddings).cpu().clone(), torch.cat(labels).cpu().clone())
 
 
 RECALLS = (1, 2, 4, 8)
-"""The k of the recalls that are measured where nothing else is said."""
+"""Default values of k for recall@k."""
 
 
 def evaluate(
@@ -119,7 +119,7 @@ def evaluate_both_ways(
     Args:
         embedded: embeddings and labels of both sides.
         is_query: which are anchors, ``(n,)`` booleans.
-        sides: what the sides are called, such as ``("image", "text")``.
+        sides: the names of the sides, such as ``("image", "text")``.
         ks: the ks of recall at k.
 
     Returns:
@@ -154,7 +154,7 @@ def directions(sides: Sequence[str]) -> tuple[str, str]:
 
 
 def count(batches: object) -> int | None:
-    """The number of batches, or ``None`` where it is not known, as for torch's loader of a stream.
+    """The number of batches, or ``None`` if it is unknown, as for a torch loader of a stream.
 
     Examples:
         >>> count([1, 2]), count(iter([1, 2]))

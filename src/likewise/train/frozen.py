@@ -1,4 +1,4 @@
-"""Batches of features: what a frozen trunk returns for every image is computed once, and only the head is trained."""
+"""Batches of features: the outputs of a frozen trunk are computed once, and only the head is trained."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from likewise.train.embedding import DTYPES, device_of
 from likewise.train.settings import Precision
 
 AT_ONCE = 256
-"""Images whose features are computed together."""
+"""Batch size for feature computation."""
 
 
 class FrozenModel(Protocol):
-    """A network with a frozen trunk, such as ``Embedder(..., freeze="trunk")``: it also takes features for images."""
+    """A network with a frozen trunk, such as ``Embedder(..., freeze="trunk")``: it accepts features instead of images."""
 
     trunk: nn.Module
     pool: nn.Module
@@ -34,10 +34,10 @@ class FrozenModel(Protocol):
 
 
 class FeatureLoader(BatchLoader):
-    """Batches of the features of a frozen trunk in place of images.
+    """Batches of the features of a frozen trunk instead of images.
 
-    The features of all images are computed when the first batch is asked for, as a test sees them: no chance, no
-    augmentation.  Then a batch is a selection of rows, and a step costs what the head costs.
+    The features of all images are computed when the first batch is requested, with the test transform: no randomness, no
+    augmentation.  A batch is then a selection of rows, and a step costs only the head.
 
     Args:
         model: the network, with ``freeze="trunk"``; its trunk must not change.
@@ -85,7 +85,7 @@ class FeatureLoader(BatchLoader):
             yield Batch(features[rows].to(self.device), labels[here], here)
 
     def features(self) -> Tensor:
-        """The features of all images, ``(n, C)``, in float32: on the device where they fit, else in main memory."""
+        """The features of all images, ``(n, C)``, in float32: on the device if they fit, else in main memory."""
         if self._features is None:
             file = None if self._cache is None else self._cache / f"features-{self._key()}.safetensors"
             found = None if file is None else _read(file)
@@ -109,7 +109,7 @@ class FeatureLoader(BatchLoader):
             for batch in self._all:
                 found.append(self._model.features(batch.images.to(device)).float().cpu())
                 advance(1)
-        return torch.cat(found).clone()  # a plain tensor: what inference mode made cannot be used in training
+        return torch.cat(found).clone()  # a plain tensor: inference tensors cannot be used in training
 
     def _key(self) -> str:
         """A checksum of everything that the features depend on."""
@@ -123,7 +123,7 @@ class FeatureLoader(BatchLoader):
 
 
 def _read(file: Path) -> Tensor | None:
-    """Features of a file; ``None`` where there is none, or a damaged one."""
+    """Features of a file; ``None`` if it is missing or damaged."""
     try:
         with safe_open(file, "pt") as content:
             tensors: dict[str, Any] = {"features": content.get_tensor("features")}

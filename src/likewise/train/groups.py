@@ -47,8 +47,8 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig)
 
     Args:
         model: the network.
-        loss: anything that is called; only a module has parameters.
-        optimizer: says the learning rates.
+        loss: a callable; only a module has parameters.
+        optimizer: settings with the learning rates.
 
     Raises:
         ValueError: a parameter that learns is in no group, or in two, or a rate is given for a group that there is not.
@@ -105,8 +105,8 @@ def _of_loss(loss: object, optimizer: OptimizerConfig, taken: set[str]) -> list[
         return []
     if any(getattr(each, "sparse", False) is True for each in loss.modules()):
         raise ValueError(
-            "loss must have sparse=False, but it has sparse=True: the optimizers here take dense gradients; "
-            "give sparse proxies torch.optim.SparseAdam or SGD in a loop of your own"
+            "loss must have sparse=False, but it has sparse=True: these optimizers need dense gradients; "
+            "use torch.optim.SparseAdam or SGD for sparse proxies in your own loop"
         )
     own = getattr(loss, "parameter_groups", None)
     suggested: dict[int, float] = {}
@@ -122,7 +122,7 @@ def _of_loss(loss: object, optimizer: OptimizerConfig, taken: set[str]) -> list[
             gathered.setdefault((last, lr), []).append(parameter)
     groups: list[Group] = []
     for (name, lr), parameters in gathered.items():
-        while name in taken:  # two losses of a sum may suggest two rates for what they call the same
+        while name in taken:  # two losses of a sum may suggest different rates for parameters of the same name
             name = f"loss.{name}"
         taken.add(name)
         groups.append(Group(name, tuple(parameters), optimizer.lrs.get(name, lr)))

@@ -16,10 +16,10 @@ from likewise.train.processes import from_all
 
 
 class NotFinite(RuntimeError):  # noqa: N818
-    """The loss was not a finite number; the message says where the batch was saved.
+    """The loss was not a finite number; the message names the file of the saved batch.
 
     Args:
-        message: what happened.
+        message: the message.
         processes: the ranks whose loss was not finite; all ranks raise the error.
 
     Examples:
@@ -127,6 +127,6 @@ def spread_of(embeddings: Tensor, accelerator: Accelerator) -> float:
     units = nn.functional.normalize(embeddings.float(), dim=1)
     # an embedding of zeros counts in neither term
     sums = torch.cat([units.mean(dim=0), units.square().sum(dim=1).mean()[None]])
-    if accelerator.num_processes > 1:  # each has as many rows; all must make the same decision
+    if accelerator.num_processes > 1:  # all have the same number of rows and must make the same decision
         sums = accelerator.reduce(sums, reduction="mean")
     return max(0.0, float(sums[-1] - sums[:-1].square().sum()))

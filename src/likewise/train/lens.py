@@ -1,4 +1,4 @@
-"""Observers of training steps, which change nothing."""
+"""Observers of training steps, which do not change them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Lens(Protocol):
         """Called before an observed step changes the parameters."""
 
     def __call__(self, embeddings: Tensor, labels: Tensor) -> Mapping[str, Any]:
-        """Return what is recorded about the embeddings of that step, without gradient, and their labels."""
+        """Return the values to record for the embeddings of that step, without gradient, and their labels."""
 
 
 class Looks:

@@ -40,7 +40,7 @@ ALIKE = 1e-4
 NOTED_PARTS = tuple(dict.fromkeys(key.partition(".")[0] for key in NOTED))
 
 ALIKE_CHECKS = 3
-"""How often in a row that must be seen."""
+"""Number of consecutive observations."""
 
 
 def train(
@@ -78,10 +78,10 @@ def train(
         seed: of everything that the model and the loss draw; batches have the seed of their sampler and loader.
         resume: continue the run in the folder; a finished one is returned unchanged.
         allow_changes: continue although data, loss or settings differ from those of the run.
-        allowed: what the configuration was allowed to import, for ``run.yaml``.
-        device: ``"cpu"``, or by default what Accelerate chooses.
+        allowed: packages that the configuration was allowed to import, for ``run.yaml``.
+        device: ``"cpu"``, or by default the device that Accelerate chooses.
         config: the description from which a program made all this, for ``run.yaml``.
-        should_continue: receives the metrics of each validation; the training stops where it returns False (pruning).
+        should_continue: receives the metrics of each validation; the training stops if it returns False (pruning).
         lens: observes some steps without changing them, such as a `likewise.analysis.Recorder` of the loss.
         keep_start: whether the model before training can be the best one, if no epoch beats it on validation classes.
 
@@ -105,7 +105,7 @@ def train(
     groups = parameter_groups(model, loss, optimizer)
     check_settings(settings, groups, data)
     accelerator = make_accelerator(settings, Path(folder), device)
-    can_record(settings, accelerator, data)  # errors come before there is a folder
+    can_record(settings, accelerator, data)  # errors are raised before a folder is created
     Mining(data, settings, accelerator, loss)
     parts = (model, loss, data, groups, optimizer, schedule, settings)
     description = describe(*parts, seed, config, accelerator.device, lens, allowed)
@@ -268,7 +268,7 @@ class _Training:
             if progress.step % settings.log_every == 0:
                 self.log_step(embeddings)
             if progress.step % self.steps_per_epoch == 0:
-                continue  # an epoch's end has its own checkpoint
+                continue  # the end of an epoch writes a checkpoint anyway
             due = time.monotonic() - self.checkpoint_time >= 60.0 * settings.checkpoint_minutes
             due, stop = self.any_process(due, stop_requested())
             if self.can_resume and (due or stop):
@@ -288,12 +288,12 @@ class _Training:
             for several in step_batches(self.data.train, progress.epoch, self.settings.accumulate):
                 yield several
                 if progress.step % self.steps_per_epoch and self.mining.is_due(progress.step):
-                    break  # what the loader has made ahead is of the batches of before
+                    break  # prefetched batches belong to the old mining
             else:
                 return
 
     def mine(self) -> None:
-        """Give the sampler and the loss the embeddings of now, and log what that costs."""
+        """Give the sampler and the loss the current embeddings, and log the cost."""
         progress = self.progress
         self.check_finite()
         seconds = self.mining.mine(self.model, progress.epoch, progress.step - progress.epoch * self.steps_per_epoch)
@@ -318,7 +318,7 @@ class _Training:
         """Continue without recording, and log the reason; an error if the settings require recording."""
         if self.settings.graph:
             raise ValueError(f"graph must not be True, because {why}")
-        self.note("note", message=f"steps are made one by one, because {why}")
+        self.note("note", message=f"steps are not recorded as a CUDA graph, because {why}")
         self.record = False
         return step.step if isinstance(step, RecordedStep) else step
 
@@ -361,9 +361,9 @@ class _Training:
         warnings.warn(message, stacklevel=2)
 
     def check_finite(self) -> None:
-        """Stop all processes if a loss of any since the last log line was not finite; nothing after it is saved."""
+        """Stop all processes if any loss since the last log line was not finite; nothing after it is saved."""
         bad, learned = self.meter.first_bad(), [each.detach() for group in self.groups for each in group.parameters]
-        back = 0 if bad is None else self.meter.count - bad  # how many losses ago
+        back = 0 if bad is None else self.meter.count - bad  # number of losses ago
         finite = bool(nn.utils.get_total_norm(learned).isfinite())
         backs, finites = zip(*from_all([back, finite], self.accelerator), strict=True)
         if any(backs):
@@ -421,7 +421,7 @@ class _Training:
         progress.without_better = 0 if better else progress.without_better + 1
 
     def ask_pruning(self) -> None:
-        """Ask the pruning callback whether to continue; the first process asks for all."""
+        """Ask the pruning callback whether to continue; the first process decides for all."""
         refused = False
         if self.should_continue is not None and self.accelerator.is_main_process:
             refused = not self.should_continue(self.run.metrics("val")[-1])
@@ -445,7 +445,7 @@ class _Training:
         self.log_time += self.checkpoint_seconds
 
     def restore(self, description: Mapping[str, Any], resume: bool, allow_changes: bool) -> None:
-        """Return to the last checkpoint, if there is one, and drop what was measured after it."""
+        """Return to the last checkpoint, if there is one, and drop later measurements."""
         self.description = {key: plain(description[key]) for key in (*COMPARED, *NOTED_PARTS)}
         tensors, state = self.snapshot.read()
         before = state.pop("description", None) or (self.run.description if resume else {})

@@ -1,4 +1,4 @@
-"""Offline mining: the sampler and the loss get the embeddings of the whole training set every so many steps."""
+"""Offline mining: the sampler and the loss get the embeddings of the whole training set at regular intervals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mining_sampler(batches: Batches) -> MiningSampler | None:
 
 
 def mining_losses(loss: object) -> list[nn.Module]:
-    """The losses, inside others too, that are made of the embeddings of all images, with ``update(embeddings, labels)``.
+    """The losses, inside others too, that need the embeddings of all images, with ``update(embeddings, labels)``.
 
     Examples:
         >>> from likewise.losses import HierarchicalTripletLoss
@@ -51,7 +51,7 @@ class Mining:
         data: the batches, and all images in order.
         settings: how often; the precision of the model.
         accelerator: knows the other processes, which share the work.
-        loss: what is trained; it may mine, too.
+        loss: the loss; it may mine, too.
 
     Examples:
         >>> Mining(Data([]), TrainConfig(), Accelerator(cpu=True)).is_due(0)
@@ -84,7 +84,7 @@ class Mining:
         self.every = settings.mine_steps or epoch * (settings.mine_every or 1)
 
     def is_due(self, step: int) -> bool:
-        """Whether there is mining before the step that follows so many."""
+        """Whether mining is due after a number of steps."""
         return self.every > 0 and step % self.every == 0
 
     def mine(self, model: nn.Module, epoch: int, steps: int) -> float:
@@ -93,7 +93,7 @@ class Mining:
         Args:
             model: from images to embeddings.
             epoch: where the training is.
-            steps: how many steps of that epoch were made.
+            steps: number of finished steps of that epoch.
         """
         begin, rng_state = time.monotonic(), rng_tensors()
         assert self.images is not None
@@ -126,7 +126,7 @@ def embed_together(
     count, rank = accelerator.num_processes, accelerator.process_index
     if count == 1:
         return embed(model, batches, precision=precision)
-    for buffer in model.buffers():  # running averages are each process's own between two steps
+    for buffer in model.buffers():  # running averages differ between processes
         torch.distributed.broadcast(buffer, 0)
     mine = [embed(model, [batch], precision=precision) for place, batch in enumerate(batches) if place % count == rank]
     shares = gather_object([mine])
@@ -135,7 +135,7 @@ def embed_together(
 
 
 def step_batches(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequence[Any]]]:
-    """The batches of an epoch, so many at a time; the last few may be fewer.
+    """The batches of an epoch in groups of a given size; the last group may be smaller.
 
     Examples:
         >>> list(step_batches([[1], [2], [3]], 0, 2))
@@ -144,7 +144,7 @@ def step_batches(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequ
     if not hasattr(batches, "load_state_dict"):
         for each in (batches, getattr(batches, "batch_sampler", None), getattr(batches, "sampler", None)):
             if each is not None and hasattr(each, "set_epoch"):
-                each.set_epoch(epoch)  # a sampler counts epochs by itself, and not those of an earlier process
+                each.set_epoch(epoch)  # a sampler does not know the epochs of an earlier process
     source = iter(batches)
     while several := list(islice(source, count)):
         yield several

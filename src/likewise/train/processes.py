@@ -27,15 +27,15 @@ def make_accelerator(settings: TrainConfig, folder: Path, device: str | None) ->
     Args:
         settings: the precision and the trackers.
         folder: where trackers write.
-        device: ``"cpu"``, or ``None``: what Accelerate chooses.
+        device: ``"cpu"``, or ``None``: chosen by Accelerate.
 
     Examples:
         >>> make_accelerator(TrainConfig(), Path("runs"), "cpu").device
         device(type='cpu')
     """
-    # Accelerate keeps its state for a whole process, but one process may train twice with different precisions.
+    # Accelerate's state is global, but one process may train twice with different precisions.
     if device not in (None, "cpu"):
-        raise ValueError(f"device must be 'cpu' or None, what Accelerate chooses, but it is {device!r}")
+        raise ValueError(f"device must be 'cpu' or None (Accelerate chooses), but it is {device!r}")
     AcceleratorState._reset_state()
     accelerator = Accelerator(
         cpu=device == "cpu",

@@ -1,4 +1,4 @@
-"""What a training needs: checked before it makes a folder."""
+"""Requirements of a training, checked before a folder is created."""
 
 from __future__ import annotations
 

@@ -39,12 +39,12 @@ PENDING = ".opening.json"
 class Run:
     """A folder with the records of a training.
 
-    - ``run.yaml``: the complete description, written once, at the beginning
+    - ``run.yaml``: the complete description, written once at the start
     - ``metrics.jsonl``: a line for every measurement
     - ``openings.jsonl``: a line for every time that the test set was opened
     - ``evaluations.jsonl``: a line for every evaluation afterwards
-    - ``best.safetensors``: the model that was best on validation; ``model.safetensors``: the last one
-    - ``last.safetensors``: all that a training needs to go on
+    - ``best.safetensors``: the best model on validation; ``model.safetensors``: the last one
+    - ``last.safetensors``: the state from which a training resumes
 
     Args:
         folder: an existing run.
@@ -60,7 +60,7 @@ class Run:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         if not (self.folder / "run.yaml").is_file():
-            raise FileNotFoundError(f"folder must hold a run, but {self.folder} has no run.yaml")
+            raise FileNotFoundError(f"folder must contain a run, but {self.folder} has no run.yaml")
 
     @classmethod
     def create(cls, folder: str | os.PathLike[str], description: Mapping[str, Any]) -> Run:
@@ -68,16 +68,18 @@ class Run:
 
         Args:
             folder: created if it does not exist.
-            description: what is written to ``run.yaml``.
+            description: the content of ``run.yaml``.
         """
         place = Path(folder)
         if (place / "run.yaml").exists():
             raise FileExistsError(
-                f"folder must not hold a run yet, but {place} does: resume that one, or choose another folder"
+                f"folder must not contain a run, but {place} does: resume it, or choose another folder"
             )
-        for name in (*FILES, "last.safetensors"):  # what is left of a run would be continued, or cut off
+        for name in (*FILES, "last.safetensors"):  # leftovers of a run would be continued or truncated
             if (place / name).exists():
-                raise FileExistsError(f"folder must not hold a part of a run, but {place} has {name}: choose another")
+                raise FileExistsError(
+                    f"folder must not contain parts of a run, but {place} has {name}: choose another folder"
+                )
         place.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(plain(description), sort_keys=False, allow_unicode=True, width=120)
         write_text(place / "run.yaml", text)
@@ -94,7 +96,9 @@ class Run:
             text = file.read_text(encoding="utf-8")
             content = read_yaml(text)
         except (UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ValueError(f"{file} must be the description of a run, but it is no YAML: it is damaged") from error
+            raise ValueError(
+                f"{file} must be the description of a run, but it is not valid YAML: it is damaged"
+            ) from error
         if not isinstance(content, dict):
             raise ValueError(f"{file} must be the description of a run, but it is cut or empty")
         if not text.endswith("\n"):  # half a line may be YAML, too
@@ -217,7 +221,7 @@ class Run:
             return os.fstat(opened.fileno()).st_size, hashlib.file_digest(opened, "sha256").hexdigest()
 
     def check_metrics(self, size: int, sha256: str | None, allow_changes: bool = False) -> list[str]:
-        """Check that ``metrics.jsonl`` begins with what it had at a checkpoint.
+        """Check that ``metrics.jsonl`` starts with the lines that it had at a checkpoint.
 
         Args:
             size: its length at the checkpoint.
@@ -235,7 +239,7 @@ class Run:
         if not allow_changes:
             raise ValueError(
                 f"{file} must be as it was left, but {problem}; restore it from a copy, "
-                "or allow_changes=True (--allow-changes) continues with what is there"
+                "or allow_changes=True (--allow-changes) continues with the existing files"
             )
         return [problem]
 
@@ -260,7 +264,7 @@ class Run:
         return []
 
     def forget_after(self, size: int) -> None:
-        """Cut ``metrics.jsonl`` back to the moment of a checkpoint: what came after will be measured again."""
+        """Truncate ``metrics.jsonl`` to the state of a checkpoint: later lines will be measured again."""
         file = refuse_link(self.folder / "metrics.jsonl")
         if file.exists() and file.stat().st_size > size:  # a longer file would be filled with zeros
             os.truncate(file, size)
@@ -278,11 +282,11 @@ class Run:
         return lines
 
     def _append(self, name: str, line: Line, *, sync: bool = False) -> None:
-        # what cannot be encoded, such as a file name of other bytes, becomes an escape of JSON's
+        # text that cannot be encoded, such as an invalid file name, becomes a JSON escape
         text = json.dumps(_finite(plain(line)), ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         with name_file(self.folder / name), refuse_link(self.folder / name).open("a+b") as file:
             if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
-                text = b"\n" + text  # half a line stays by itself
+                text = b"\n" + text  # an incomplete line stays separate
             file.write(text)
             if sync:
                 file.flush()
@@ -293,7 +297,7 @@ def surroundings(device: torch.device | None = None) -> dict[str, Any]:
     """The environment of a run: versions, hardware, the commit of the current folder.
 
     Args:
-        device: the device of the computation; ``None``: a GPU where there is one.
+        device: the device of the computation; ``None``: a GPU if available.
 
     Examples:
         >>> sorted(surroundings())
@@ -347,7 +351,7 @@ def now() -> str:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to what YAML and JSON represent: mappings, lists, numbers, strings.
+    """Convert a value to types of YAML and JSON: mappings, lists, numbers, strings.
 
     Examples:
         >>> plain({"betas": (0.9, 0.999), "root": Path("photos")})

@@ -13,12 +13,12 @@ T = TypeVar("T")
 class Sealed(Generic[T]):
     """A test set that must be opened, which is recorded in a run first.
 
-    What is sealed is made when it is opened and not before, so that until then there is nothing to look at: it has no
+    The data are created only when opened, so that before there is nothing to look at: it has no
     length, no labels and no images, it is not copied and not pickled.
 
     Args:
         make: makes the test set.
-        description: what it is, in words; it can be read without opening.
+        description: a description that can be read without opening.
 
     Examples:
         >>> import tempfile
@@ -28,7 +28,7 @@ class Sealed(Generic[T]):
         Sealed(three words)
         >>> len(sealed)
         Traceback (most recent call last):
-        TypeError: the test set (three words) is sealed: open(run, why) gives it and writes that into the run's record
+        TypeError: the test set (three words) is sealed: open(run, why) opens it and records that in the run
         >>> run = Run.create(tempfile.mkdtemp() + "/run", {})
         >>> sealed.open(run, why="the final number")
         ['the', 'test', 'set']
@@ -47,7 +47,9 @@ class Sealed(Generic[T]):
 
         def opened(run: Run, why: str, model: str, evaluating: bool) -> T:
             if not isinstance(run, Run):
-                raise TypeError(f"run must be a Run, whose record is written to, but it is a {type(run).__name__}")
+                raise TypeError(
+                    f"run must be a Run, in which the opening is recorded, but it is a {type(run).__name__}"
+                )
             if not isinstance(why, str) or not why.strip():
                 raise ValueError(f"why must be a reason in words, but it is {why!r}")
             Run.record_opening(run, why, model, evaluating=evaluating)  # not the method of a subclass
@@ -57,7 +59,7 @@ class Sealed(Generic[T]):
 
     @property
     def description(self) -> str:
-        """What it is, in words."""
+        """The description."""
         return self._description
 
     def open(self, run: Run, why: str, *, model: str = "best", evaluating: bool = False) -> T:
@@ -72,7 +74,7 @@ class Sealed(Generic[T]):
         return self._open(run, why, model, evaluating)
 
     def _sentence(self) -> str:
-        return f"the test set ({self.description}) is sealed: open(run, why) gives it and writes that into the run's record"
+        return f"the test set ({self.description}) is sealed: open(run, why) opens it and records that in the run"
 
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError(self._sentence())
@@ -81,7 +83,7 @@ class Sealed(Generic[T]):
     __copy__ = __deepcopy__ = __reduce_ex__ = _refuse
 
     def __getattr__(self, name: str) -> NoReturn:
-        # an AttributeError, for callers that ask whether there is such an attribute
+        # an AttributeError, for callers such as hasattr
         raise AttributeError(name if name.startswith("_") else self._sentence())
 
     def __repr__(self) -> str:

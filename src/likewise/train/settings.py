@@ -126,28 +126,28 @@ class TrainConfig:
         epochs: the number of epochs.
         validate_every: epochs between two validations; 0 for none.  The first one is before the first epoch.
         metric: the metric of the validation that chooses the best model.
-        ks: the k of the recalls that are measured, 1 always among them; ``None``: those of the data set where it is
+        ks: values of k for recall@k, always including 1; ``None``: those of the data set if it is
             known, else 1, 2, 4 and 8.
         patience: stop after this number of validations without improvement; ``None``: never.
         trunk_warmup: epochs at the beginning in which the trunk is frozen.
         mine_every: epochs between two minings of a sampler that mines, by the embeddings of all training images; ``None``: 1.
-        mine_steps: the same in steps, in place of epochs.
-        accumulate: batches whose gradients are averaged in one step.
-        chunk: how many images go through the model at once; ``None``: the whole batch.  The loss sees the whole batch all
-            the same: a larger one is embedded in chunks, and each goes through the model once more for its gradients.
+        mine_steps: the same interval in steps instead of epochs.
+        accumulate: number of batches whose gradients are averaged in one step.
+        chunk: number of images in one forward pass of the model; ``None``: the whole batch.  The loss still sees the whole
+            batch: a larger batch is embedded in chunks, and each chunk is embedded a second time for its gradients.
         clip: the largest norm of the gradients of all parameters together.
         clip_value: the largest absolute value of each number of the gradients; before ``clip``, where both are given.
         ema: validate and save an exponential moving average of the parameters, with this decay per step.
         precision: ``"no"``, ``"bf16"`` or ``"fp16"``: mixed precision of the model; losses compute in float32.
         compile: run the model through ``torch.compile``.
         channels_last: the memory layout in which convolutions on a GPU are fast; ``None``: on a GPU only.
-        graph: record a step as a CUDA graph and replay it, which spares what Python and launches take; ``None``: on a
-            GPU, if the step can be recorded, and the record says whether it was.
-        checkpoint_minutes: the longest time between two checkpoints; there is one after an epoch, too, where it takes less
+        graph: record a step as a CUDA graph and replay it, which saves Python and launch overhead; ``None``: on a GPU, if
+            the step can be recorded; the log tells whether it was.
+        checkpoint_minutes: the maximum time between two checkpoints; an epoch also ends with one if it takes less
             than a hundredth of the time since the one before.
         log_every: steps between two lines of the log.
         trackers: names of Accelerate's trackers (``"tensorboard"``, ``"wandb"``, …) that get the same values.
-        on_collapse: what to do when all embeddings have become alike: ``"stop"`` or ``"warn"``.
+        on_collapse: what to do when all embeddings collapse to one point: ``"stop"`` or ``"warn"``.
 
     Examples:
         >>> TrainConfig(epochs=12, patience=3).metric
@@ -228,7 +228,7 @@ def _number(name: str, value: object, limits: Hyper) -> float:
 
 
 def _store(settings: object, limits: Hyper, *names: str) -> None:
-    """Check numbers of a frozen value, and keep them as Python's own: numpy's cannot be written as YAML."""
+    """Check numbers of a frozen value, and convert them to Python numbers: NumPy's cannot be written as YAML."""
     for name in names:
         object.__setattr__(settings, name, _number(name, getattr(settings, name), limits))
 

@@ -1,4 +1,4 @@
-"""The state of a training: what a checkpoint saves, and how it is restored."""
+"""The state of a training: saved in a checkpoint and restored from it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from likewise.train.step import Loss
 
 @dataclass
 class Progress:
-    """How far a training is: what a checkpoint saves besides tensors.
+    """The progress of a training: the content of a checkpoint other than tensors.
 
     Examples:
         >>> Progress().step
@@ -104,7 +104,7 @@ class Snapshot:
         return load_checkpoint(self.file) if self.file.exists() else ({}, {})
 
     def load(self, tensors: Mapping[str, Mapping[str, Tensor]], state: dict[str, Any]) -> Progress:
-        """Restore modules, optimizer and generators from what `read` returned."""
+        """Restore modules, optimizer and generators from the result of `read`."""
         for name, module in self.modules.items():
             load_module(name, module, tensors.get(name, {}), self.file)
         for place, generator in enumerate(self.generators()):

@@ -78,7 +78,7 @@ class Average:
 
     Args:
         model: the model that is trained.
-        decay: how much of the average stays at each step.
+        decay: the decay of the average per step.
 
     Examples:
         >>> model = nn.Linear(1, 1, bias=False)
@@ -105,19 +105,19 @@ class Average:
 
 
 class Step:
-    """A step of training, for one or several batches whose gradients are averaged.
+    """A training step over one or several batches, whose gradients are averaged.
 
     Args:
         accelerator: device, precision and processes.
         model: from images to embeddings, as it is called in training (compiled, or wrapped for several processes).
         loss: of embeddings and labels.
         optimizer: prepared by the accelerator.
-        meter: is told every loss.
+        meter: receives every loss.
         average: is updated after every step.
         clip: the largest norm of all gradients.
         clip_value: the largest absolute value of each number of the gradients.
-        watch: look at every loss before anything follows from it; on a GPU that would make the host wait.
-        chunk: how many images go through the model at once; ``None``: the whole batch.
+        watch: check every loss before the backward pass; on a GPU this synchronizes.
+        chunk: number of images in one forward pass of the model; ``None``: the whole batch.
 
     Examples:
         >>> from accelerate import Accelerator
@@ -182,7 +182,7 @@ class Step:
 
     def descend(self, embeddings: Tensor, labels: Tensor, parts: int) -> None:
         """Compute the loss of embeddings and back-propagate."""
-        if can_read_values(embeddings):  # before the loss raises its own error
+        if can_read_values(embeddings):  # before the loss raises a less specific error
             finite = bool(embeddings.detach().isfinite().all())
             insist_on(0.0 if finite else math.nan, "the embeddings were not finite", self.accelerator)
         with distributed_batch():  # the loss of the whole batch, of which this process has a share
@@ -209,7 +209,7 @@ class Step:
 
 
 class Unrecordable(RuntimeError):  # noqa: N818
-    """A step cannot be recorded as a CUDA graph; the message says why.
+    """A step cannot be recorded as a CUDA graph; the message tells why.
 
     Examples:
         >>> raise Unrecordable("the loss waits for the device")
@@ -224,7 +224,7 @@ class RecordedStep:
     The first steps, and batches of other shapes, run without the graph.  Learning rates must be tensors.
 
     Args:
-        step: what to record.
+        step: the step to record.
 
     Examples:
         >>> RecordedStep.possible(
@@ -251,7 +251,7 @@ class RecordedStep:
             "there are several processes": processes > 1,
             "gradients are accumulated": accumulate > 1,
             "a batch goes through the model in chunks, with rng states restored in between": chunk is not None,
-            "float16 scales its gradients by what it sees": precision == "fp16",
+            "float16 scales gradients by observed values": precision == "fp16",
             "the model is compiled": compiled,
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
@@ -272,7 +272,7 @@ class RecordedStep:
         return self._embeddings
 
     def _warm_up(self, batches: Sequence[Sequence[Tensor]]) -> Tensor:
-        if self._seen == 1:  # a memory is made in the first step, and stays where it is
+        if self._seen == 1:  # optimizer state is created in the first step and keeps its address
             self._places = _buffers(self.step.loss)
         self._seen += 1
         current = torch.cuda.current_stream()
@@ -284,7 +284,7 @@ class RecordedStep:
 
     def _record(self, images: Tensor, labels: Tensor) -> None:
         if _buffers(self.step.loss) != self._places and self._seen > 1:
-            raise Unrecordable("the loss replaces tensors that it keeps, such as a memory")
+            raise Unrecordable("the loss replaces tensors of its state, such as a memory")
         self._images = images.clone(memory_format=torch.preserve_format)
         self._labels = labels.clone()
         self.step.optimizer.zero_grad(set_to_none=True)

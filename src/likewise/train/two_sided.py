@@ -10,7 +10,7 @@ from torch import Tensor, nn
 class TwoSided(nn.Module):
     """The mean of a loss in both directions: anchors against references, and references against anchors.
 
-    Its batches are those of a `likewise.data.PairLoader`: rows alternate, an anchor and its reference.  No anchor meets
+    Its batches are those of a `likewise.data.PairLoader`: rows alternate, an anchor and its reference.  No anchor is compared with
     another anchor.  With `likewise.losses.NTXentLoss` and one row of each class it is the loss of CLIP (Radford et al. 2021),
     with `likewise.losses.SigmoidLoss` that of SigLIP (Zhai et al. 2023).
 

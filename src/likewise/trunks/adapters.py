@@ -16,7 +16,7 @@ from likewise.trunks.trunk import Trunk
 
 
 class Adapter(Protocol):
-    """What makes a trunk of another package's model."""
+    """A factory of trunks from another package's models."""
 
     def __call__(self, model: str, *, pretrained: bool, in_channels: int, config: Mapping[str, Any] | None) -> Trunk:
         """The trunk of the model with that name; the config, where there is one, is its recipe's."""
@@ -24,7 +24,7 @@ class Adapter(Protocol):
 
 
 def _package(name: str) -> Any:
-    """The package, or one sentence: what it needs in turn may be missing or not fit, so any failure counts."""
+    """Import the package, or raise one error: its dependencies may be missing or incompatible, so any failure counts."""
     try:
         return importlib.import_module(name)
     except Exception as failure:
@@ -35,13 +35,13 @@ def _package(name: str) -> Any:
 
 
 def _output_shape(network: nn.Module, in_channels: int, sides: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of what a network makes of one black image."""
+    """The output shape of a network for one black image."""
     with torch.no_grad():
         return tuple(network.eval()(torch.zeros(1, in_channels, *sides)).shape)
 
 
 class TimmTrunk(Trunk):
-    """A model of timm: its last map where that is ``(B, C, H, W)``, otherwise the vector that timm itself pools.
+    """A model of timm: its last map if it is ``(B, C, H, W)``, otherwise the vector that timm pools.
 
     Args:
         model: its name in timm, tag included.
@@ -78,7 +78,7 @@ class TimmTrunk(Trunk):
 
 
 class TransformersTrunk(Trunk):
-    """A vision model of transformers: its last map, or the vector that it pools by itself, or its class token.
+    """A vision model of transformers: its last map, or its pooled vector, or its class token.
 
     The class token is taken where the weights come without the pooling layer's: a pooling layer drawn at random would
     spoil the features.
@@ -86,7 +86,7 @@ class TransformersTrunk(Trunk):
     Args:
         model: a name on the Hugging Face hub, or a folder.
         pretrained: with its weights, which transformers downloads unless they are in the folder or in its cache.
-        in_channels: what the model takes; 3, or 1.
+        in_channels: number of input channels, 3 or 1.
         config: the model's configuration, if it is known already.
     """
 
@@ -120,7 +120,7 @@ class TransformersTrunk(Trunk):
         else:
             network = transformers.AutoModel.from_config(known, trust_remote_code=False)
         if not self_pooled:
-            network.pooler = None  # else its parameters would wait for gradients that never come
+            network.pooler = None  # otherwise its parameters would never get gradients
         size = _side(known)
         super().__init__(
             f"transformers:{model}",
@@ -149,7 +149,7 @@ class TransformersTrunk(Trunk):
 
 
 POOLED = "likewise_self_pooled"
-"""The entry of a recipe's configuration that says whether the model's own pooling is used."""
+"""The entry of a recipe's configuration for whether the model's pooling is used."""
 
 _CODE = ("auto_map", "attn_implementation", "experts_implementation", "quantization_config", POOLED)
 
@@ -183,11 +183,11 @@ def _side(config: Any) -> int:
 
 
 def _transformers_preprocessing(model: str, size: int) -> Preprocessing:
-    """What the model's ``preprocessor_config.json`` says."""
+    """The content of the model's ``preprocessor_config.json``."""
     hub = _package("transformers.utils.hub")
     found = hub.cached_file(model, "preprocessor_config.json", _raise_exceptions_for_missing_entries=False)
     if found is None:
-        raise ValueError(f"{model} has no preprocessor_config.json, so what its weights expect of images is unknown")
+        raise ValueError(f"{model} has no preprocessor_config.json, so the preprocessing of its weights is unknown")
     fields = json.loads(Path(found).read_text())
     white = 255.0 * fields.get("rescale_factor", 1 / 255) if fields.get("do_rescale", True) else 255.0
     if not fields.get("do_normalize", True):
@@ -200,4 +200,4 @@ def _timm(model: str, *, pretrained: bool, in_channels: int, config: Mapping[str
 
 
 ADAPTERS: Mapping[str, Adapter] = {"timm": _timm, "transformers": TransformersTrunk}
-"""Packages whose vision models can be trunks, by what stands before the colon."""
+"""Packages whose vision models can be trunks, by the prefix before the colon."""

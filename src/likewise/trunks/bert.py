@@ -33,7 +33,7 @@ LAYER = {
 class SentenceBert(TextTrunk):
     """A transformer over word pieces whose outputs are averaged.
 
-    The tokenizer, a JSON description, is a buffer: a model's file needs nothing else.
+    The tokenizer, a JSON description, is a buffer: a model's file is self-contained.
 
     Args:
         vocabulary: word pieces.
@@ -129,7 +129,7 @@ class SentenceBert(TextTrunk):
 def _read_tokenizer(description: bytes) -> Any:
     """A tokenizer from its description, which is data: nothing in it runs."""
     if not description:
-        raise ValueError("this encoder has no tokenizer: give it token ids")
+        raise ValueError("this encoder has no tokenizer: pass token ids")
     try:
         from tokenizers import Tokenizer
     except ImportError as missing:

@@ -29,19 +29,19 @@ KEY = "likewise"
 
 @dataclass(frozen=True)
 class Card:
-    """What an embedder's file says about it.
+    """The card in an embedder's file.
 
     Args:
         trunk: the recipe of its trunk, for `likewise.trunks.rebuild`; ``None`` for a user's module.
         dim: the size of the embeddings.
         pool: see `likewise.trunks.Embedder`, like the next four.
-        head: what follows the pooling.
+        head: the layers after the pooling.
         normalize: whether embeddings have unit length.
         freeze_bn: whether batch norms were frozen in training.
         layer_norm: whether pooled features are normalized.
-        preprocessing: what it expects of images, if that is known.
+        preprocessing: the expected preprocessing, if known.
         classes: names of the classes it was trained on, if that is known.
-        metrics: what was measured, as fractions.
+        metrics: metrics as fractions.
         torch: the version of torch that wrote it.
         calibration: thresholds and probabilities of similarities as plain values, if they were learned; see
             `likewise.search.Calibration`.
@@ -115,7 +115,7 @@ def read_card(path: str | Path) -> Card:
     try:
         metadata = _header(Path(path)).get("__metadata__") or {}
     except (ValueError, OverflowError, MemoryError) as damaged:
-        raise ValueError(f"{path} must be a safetensors file, but it does not begin like one") from damaged
+        raise ValueError(f"{path} must be a safetensors file, but it does not start like one") from damaged
     if KEY not in metadata:
         raise ValueError(f"{path} must be a file that an Embedder wrote, but it has no card")
     try:

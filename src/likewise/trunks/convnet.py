@@ -29,7 +29,7 @@ class ConvNet(Trunk):
             "convnet", in_channels=in_channels, out_features=WIDTHS[-1], preprocessing=plain(in_channels, 32)
         )
         channels, kernels = (in_channels, *WIDTHS[:-1]), (5, 3, 3, 3)
-        # no biases: batch norm would take them away again
+        # no biases: batch norm would cancel them
         self.convs = nn.ModuleList(
             nn.Conv2d(narrow, wide, kernel, stride=2, padding=kernel // 2, bias=False)
             for narrow, wide, kernel in zip(channels, WIDTHS, kernels, strict=True)

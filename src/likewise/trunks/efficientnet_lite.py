@@ -70,7 +70,7 @@ def _norm(width: int) -> nn.BatchNorm2d:
 
 
 class Inverted(nn.Module):
-    """An inverted bottleneck: widen, filter each channel by itself, narrow again, with a shortcut where shapes allow."""
+    """An inverted bottleneck: expansion, depthwise convolution, projection, with a shortcut if shapes match."""
 
     def __init__(self, channels: int, width: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()

@@ -24,14 +24,14 @@ def _mlp(features: int, dim: int) -> nn.Module:
 
 
 OTHER = "other."
-"""What the names of a second tower's tensors begin with in a file, see `likewise.trunks.TwoTowers`."""
+"""Prefix of the tensor names of a second tower in a file, see `likewise.trunks.TwoTowers`."""
 
 HEADS: Mapping[str, Callable[[int, int], nn.Module]] = {
     "linear": nn.Linear,
     "mlp": _mlp,
     "none": lambda features, dim: nn.Identity(),
 }
-"""Every name that an `Embedder` takes for its head."""
+"""Names of the heads of an `Embedder`."""
 
 
 class Embedder(nn.Module):
@@ -41,11 +41,11 @@ class Embedder(nn.Module):
         trunk: a name that `likewise.trunks.build` knows, or any module from images to maps ``(B, C, H, W)`` or vectors
             ``(B, C)`` that has its number of channels ``C`` as ``out_features`` (or ``num_features``, as timm's have);
             or a `likewise.trunks.TextTrunk`, from token ids to vectors.
-        dim: the size of the embeddings; ``None``, with ``head="none"``, is the trunk's own.
-        pool: ``"avg"``, ``"max"``, ``"avg+max"`` (their sum) or ``"gem"``; vectors are left as they are.
+        dim: the size of the embeddings; ``None``, with ``head="none"``, is that of the trunk.
+        pool: ``"avg"``, ``"max"``, ``"avg+max"`` (their sum) or ``"gem"``; vectors are not pooled.
         head: ``"linear"``, ``"mlp"`` (one hidden layer as wide as the trunk), or ``"none"``.
         normalize: scale embeddings to unit length.
-        freeze_bn: keep the trunk's batch norms as they are: in eval mode whatever `train` says, and without gradient.
+        freeze_bn: keep the trunk's batch norm layers fixed: always in eval mode, and without gradient.
         layer_norm: normalize the pooled features of each image, without learned parameters, before the head, as
             ProxyNCA++ does (Teh et al. 2020).
         freeze: ``"trunk"``: only the head learns; trunk and pooling stay in eval mode and without gradient, and `forward` also
@@ -55,7 +55,7 @@ class Embedder(nn.Module):
     Attributes:
         trunk: the network.
         dim: the size of the embeddings.
-        preprocessing: what the trunk expects of images, if that is known.
+        preprocessing: the preprocessing that the trunk expects, if known.
 
     Examples:
         >>> import torch
@@ -84,7 +84,7 @@ class Embedder(nn.Module):
         if freeze not in (None, "trunk"):
             raise ValueError(f"freeze must be 'trunk' or None, but it is {freeze!r}")
         if freeze == "trunk" and head == "none":
-            raise ValueError("head must not be 'none' with freeze='trunk': nothing would be left to learn")
+            raise ValueError("head must not be 'none' with freeze='trunk': there would be nothing to train")
         if isinstance(trunk, str):
             trunk = build(trunk, weights=weights)
         elif weights is not None:
@@ -128,7 +128,7 @@ class Embedder(nn.Module):
         return _unit(embeddings) if self.normalize else embeddings
 
     def features(self, images: Tensor) -> Tensor:
-        """What the head sees of preprocessed images: the pooled output of the trunk, ``(B, C)``.
+        """The input of the head: the pooled output of the trunk, ``(B, C)``.
 
         Examples:
             >>> Embedder("convnet", 64).features(torch.zeros(2, 1, 32, 32)).shape
@@ -139,12 +139,12 @@ class Embedder(nn.Module):
             features = self.pool(features)
         elif features.ndim != 2:
             raise ValueError(
-                f"trunk must give maps (B, C, H, W) or vectors (B, C), but its shape is {tuple(features.shape)}"
+                f"trunk must return maps (B, C, H, W) or vectors (B, C), but its shape is {tuple(features.shape)}"
             )
         return features
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """What is learned, as ``"trunk"`` and ``"head"`` (with the pooling), so that each can have its learning rate.
+        """Trained parameters as ``"trunk"`` and ``"head"`` (with the pooling), so that each can have its learning rate.
 
         Examples:
             >>> groups = Embedder("convnet", 64).parameter_groups()
@@ -186,14 +186,14 @@ class Embedder(nn.Module):
         classes: Sequence[str] | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Write everything into one safetensors file; see `likewise.trunks.read_card` for what is in it.
+        """Write everything into one safetensors file; see `likewise.trunks.read_card` for its content.
 
         The file is replaced atomically, so that a crash leaves the old one.
 
         Args:
             path: the file, which ends in ``.safetensors``.
             classes: names of the classes it was trained on.
-            metrics: what was measured, as fractions.
+            metrics: metrics as fractions.
 
         Examples:
             >>> import tempfile
@@ -206,11 +206,11 @@ class Embedder(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path, *, trunk: nn.Module | None = None, other: bool = False) -> Self:
-        """Read what `save` wrote, on the CPU and in evaluation mode.
+        """Read a file that `save` wrote, on the CPU and in evaluation mode.
 
         Args:
             path: the file.
-            trunk: the module, where the trunk was one of your own; its parameters are filled from the file.
+            trunk: the module, if the trunk is your own module; its parameters are loaded from the file.
             other: read the second of the two towers of a `likewise.trunks.TwoTowers`.
         """
         card, tensors = read_card(path), read_tensors(path)
@@ -221,7 +221,7 @@ class Embedder(nn.Module):
             tensors = {name.removeprefix(OTHER): each for name, each in tensors.items() if name.startswith(OTHER)}
         if trunk is None:
             if card.trunk is None:
-                raise ValueError(f"{path} was made with a trunk of somebody's own; give that module as trunk=")
+                raise ValueError(f"{path} was saved with a custom trunk; pass that module as trunk=")
             _check_sizes(card, None, tensors)
             trunk = rebuild(card.trunk)
         _check_sizes(card, trunk, tensors)
@@ -242,7 +242,7 @@ class Embedder(nn.Module):
 
 
 def _check_sizes(card: Card, trunk: nn.Module | None, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse a card that describes more numbers than its file holds, before memory is taken for them."""
+    """Refuse a card that describes more numbers than its file contains, before memory is allocated."""
     total = sum(each.numel() for each in tensors.values())
     if trunk is None:
         recipe = card.trunk or {}
@@ -255,7 +255,7 @@ def _check_sizes(card: Card, trunk: nn.Module | None, tensors: Mapping[str, Tens
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """Rows of length one; a row of zeros has no direction: it stays zero and gets no gradient."""
+    """Rows of length one; a zero row stays zero and gets no gradient."""
     vectors = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
     norms = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     units: Tensor = vectors / norms.masked_fill(norms == 0.0, torch.inf)

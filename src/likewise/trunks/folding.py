@@ -42,9 +42,9 @@ def normed(x: Tensor, conv: nn.Conv2d, norm: nn.BatchNorm2d) -> Tensor:
 
 
 def freeze(norm: nn.Module) -> None:
-    """Promise that a batch norm stays as it is: in evaluation, without gradient, and nothing but a loader writes to it.
+    """Declare that a batch norm is fixed: in eval mode, without gradient, and only written by a loader.
 
-    Without the promise nothing may be kept of a norm: a replayed CUDA graph changes its numbers and leaves no trace.
+    Otherwise nothing may be cached: a replayed CUDA graph changes its values without a trace.
 
     Examples:
         >>> norm = nn.BatchNorm2d(4)
@@ -64,9 +64,9 @@ def _at_rest(norm: nn.BatchNorm2d) -> bool:
 
 
 def _scale_and_shift(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
-    """What a norm multiplies each channel by, and adds; computed again whenever one of its numbers was written.
+    """Scale and shift of each channel; recomputed when one of its tensors was written.
 
-    Only writing through ``.data``, which torch does not count, goes unseen.
+    Writes through ``.data``, which torch does not count, are not detected.
     """
     mean, var = norm.running_mean, norm.running_var
     assert mean is not None

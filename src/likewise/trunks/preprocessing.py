@@ -1,4 +1,4 @@
-"""What a network's weights expect of an image: recorded with the weights, applied to whole batches where they are."""
+"""Preprocessing that a network's weights expect: stored with the weights, applied to whole batches on their device."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LARGEST = 4096
 class Preprocessing:
     """How the pixels of an image become the numbers that a network was trained on: ``(x · white − mean) / std``.
 
-    Here ``x`` is 0 for black and 1 for white.  Calling it takes a batch of images in RGB (or gray) and returns what the
-    network expects, on the batch's own device and without waiting for it.
+    Here ``x`` is 0 for black and 1 for white.  Calling it takes a batch of images in RGB (or gray) and returns the input that the
+    network expects, on the batch's device and without synchronizing.
 
     Args:
-        mean: what is subtracted from each channel, in the order of ``order``.
-        std: what each channel is divided by after that.
-        white: what white is before the mean is subtracted: 1.0, or 255.0 for weights that were trained on bytes.
-        order: ``"RGB"``, ``"BGR"`` or ``"L"``, the order in which the network wants its channels.
+        mean: subtracted from each channel, in the order of ``order``.
+        std: divisor of each channel after that.
+        white: the value of white before the mean is subtracted: 1.0, or 255.0 for weights that were trained on bytes.
+        order: ``"RGB"``, ``"BGR"`` or ``"L"``, the order of the network's channels.
         size: the side in pixels of the square images that the weights were trained or published for.
 
     Examples:

@@ -27,7 +27,7 @@ from likewise.trunks.weights import Weights, WeightsLike, choose, read_state
 
 
 class Builder(Protocol):
-    """What a row of the table makes its network with."""
+    """The constructor of a network in the table."""
 
     def __call__(self, *, weights: WeightsLike = ..., in_channels: int = ...) -> Trunk:
         """The network, with these weights."""
@@ -110,7 +110,7 @@ def _entry(name: str) -> Entry:
 
 
 def rebuild(recipe: Mapping[str, Any]) -> Trunk | TextTrunk:
-    """Make a trunk again from what its ``recipe()`` said; its weights are random.
+    """Rebuild a trunk from its ``recipe()``; its weights are random.
 
     Examples:
         >>> rebuild(build("convnet", in_channels=3).recipe()).in_channels

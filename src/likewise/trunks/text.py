@@ -20,7 +20,7 @@ class TextTrunk(nn.Module, ABC):
     """A network from token ids ``(B, L)``, with zeros after the end of a text, to vectors ``(B, out_features)``.
 
     Args:
-        name: what `build_text` calls it.
+        name: its name in `build_text`.
         out_features: the size of the vectors.
 
     Examples:
@@ -49,7 +49,7 @@ class NGrams(TextTrunk):
     The vectors of words are those of Bojanowski et al. 2017.  It starts from random vectors and needs no other package.
 
     Args:
-        buckets: how many vectors n-grams share.
+        buckets: number of hashed vectors for n-grams.
         out_features: the size of the vectors.
 
     Examples:

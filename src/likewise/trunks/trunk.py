@@ -1,4 +1,4 @@
-"""What every trunk has: a name, its channels in and out, and the preprocessing that its weights expect."""
+"""The base of all trunks: a name, its channels in and out, and the preprocessing that its weights expect."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Trunk(nn.Module):
     """A network from images ``(B, in_channels, H, W)`` to a feature map ``(B, out_features, h, w)``, or to vectors.
 
     Args:
-        name: what `likewise.trunks.build` calls it.
+        name: its name in `likewise.trunks.build`.
         in_channels: 3, or 1 for gray images.
         out_features: channels of the map.
-        preprocessing: what its weights expect, used with three channels; gray images are plainly scaled to ±1.
+        preprocessing: the preprocessing of its weights, used with three channels; grayscale images are scaled to ±1.
 
     Examples:
         >>> from likewise.trunks import build
@@ -26,7 +26,7 @@ class Trunk(nn.Module):
     """
 
     classifier: ClassVar[str] = "fc"
-    """What the published classifier is called in state dicts.  The trunk has none."""
+    """The name of the published classifier in state dicts.  The trunk does not have it."""
 
     ignored: ClassVar[tuple[str, ...]] = ()
     """Prefixes of further entries of published state dicts that no trunk needs."""
@@ -46,7 +46,7 @@ class Trunk(nn.Module):
         return {"name": self.name, "in_channels": self.in_channels}
 
     def checked(self, images: Tensor) -> Tensor:
-        """The images, if they are what the network takes."""
+        """Check that the images have the shape that the network expects."""
         if images.ndim != 4 or images.shape[1] != self.in_channels:
             raise ValueError(
                 f"images must have shape (B, {self.in_channels}, H, W), but the shape is {tuple(images.shape)}"

@@ -38,7 +38,7 @@ class TwoTowers(nn.Module):
         if anchors.dim != references.dim:
             raise ValueError(
                 f"references must have the dim of anchors, {anchors.dim}, but it has {references.dim}: "
-                "give both a head of one dim"
+                "give both heads the same dim"
             )
         self.anchors, self.references = anchors, references
 
@@ -49,12 +49,12 @@ class TwoTowers(nn.Module):
 
     @property
     def preprocessing(self) -> Preprocessing | None:
-        """What the first tower expects of images, if it takes images."""
+        """The preprocessing of the first tower, if it takes images."""
         return self.anchors.preprocessing
 
     @property
     def freeze(self) -> str | None:
-        """What both towers freeze."""
+        """The frozen part of both towers."""
         return self.anchors.freeze
 
     @property
@@ -72,7 +72,7 @@ class TwoTowers(nn.Module):
         return found[0] if len(found) == 1 else torch.stack(found, dim=1).flatten(0, 1)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """What is learned, as ``"trunk"`` and ``"head"``, each of both towers."""
+        """Trained parameters as ``"trunk"`` and ``"head"``, each of both towers."""
         first, second = (tower.parameter_groups() for tower in self.towers)
         return {name: [*first[name], *second[name]] for name in first}
 
@@ -93,5 +93,5 @@ class TwoTowers(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote, on the CPU and in evaluation mode."""
+        """Read a file that `save` wrote, on the CPU and in evaluation mode."""
         return cls(Embedder.load(path), Embedder.load(path, other=True)).eval()

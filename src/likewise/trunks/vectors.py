@@ -21,7 +21,7 @@ class Perceptron(Trunk):
     Images are averaged to 32 × 32 pixels and flattened.
 
     Args:
-        name: what `likewise.trunks.build` calls it.
+        name: its name in `likewise.trunks.build`.
         widths: of the layers, the last of which is not rectified.
         in_channels: of images.
         in_features: of vectors; ``None`` for images.

@@ -1,4 +1,4 @@
-"""Published weights: what they expect of images, and how they get into a network.
+"""Published weights: their preprocessing, and loading them into a network.
 
 Files are read with safetensors or with ``torch.load(weights_only=True)``: nothing in them can run.  A key that is
 missing, unexpected or of another shape is an error that names it.
@@ -25,11 +25,11 @@ SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tgz")
 
 @dataclass(frozen=True)
 class Weights:
-    """A set of weights: where it is, and what images it expects.
+    """A set of weights: its source and its preprocessing.
 
     Args:
         source: a `FromFile`, `FromUrl`, `FromPackage` or `FromNpm`.
-        preprocessing: what the weights expect of an image.
+        preprocessing: the preprocessing of the weights.
 
     Examples:
         >>> from likewise.trunks import TRUNKS
@@ -48,13 +48,13 @@ AnyTrunk = TypeVar("AnyTrunk", bound=Trunk)
 
 
 def with_weights(trunk: AnyTrunk, weights: WeightsLike, published: Mapping[str, Weights]) -> AnyTrunk:
-    """Fill a trunk with weights and record what they expect of images.
+    """Load weights into a trunk and store their preprocessing.
 
     A file is taken to expect what the published weights of that trunk do, or those whose names it has.
 
     Args:
         trunk: the network, which is changed.
-        weights: a name among ``published``, a file, or `Weights`; ``None`` leaves the network as it is.
+        weights: a name among ``published``, a file, or `Weights`; ``None`` keeps the random initialization.
         published: the names of its published weights.
 
     Examples:
@@ -74,7 +74,7 @@ def with_weights(trunk: AnyTrunk, weights: WeightsLike, published: Mapping[str, 
 
 
 def choose(trunk: Trunk, weights: str | Path | Weights, published: Mapping[str, Weights]) -> Weights:
-    """The weights that a name or file stands for.
+    """The weights of a name or file.
 
     Examples:
         >>> from likewise.trunks import convnet
@@ -170,7 +170,7 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], *, skip: tuple[st
 
 
 def _join_keys(keys: Iterable[str], fault: str) -> str:
-    """The first of several keys, and how many more there are."""
+    """The first of several keys, and the number of others."""
     names = list(keys)
     if not names:
         return ""

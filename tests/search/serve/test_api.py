@@ -216,7 +216,7 @@ def test_what_others_write_is_seen(tmp_path: Path):
         ({"id": 1, "k": 0}, "k: input should be greater than or equal to 1, but it is 0"),
         ({"id": 1, "k": 5000}, "k must be at most 1,000, but it is 5,000"),
         ({"id": 1, "where": "lable == 'a'"}, "where must name columns of the index (id, label, path, size)"),
-        ({"id": 1, "where": "__import__('os').system('ls')"}, "where must be made of columns"),
+        ({"id": 1, "where": "__import__('os').system('ls')"}, "where must consist of columns"),
         ({"id": 1, "exact": False}, "exact must be True or None"),
         ({"id": 1, "rerank": "luck"}, "rerank: input should be 'k-reciprocal' or 'query-expansion'"),
         ({"id": 1, "extra": 1}, "extra: extra inputs are not permitted"),
@@ -240,7 +240,7 @@ def test_what_is_not_there(client: TestClient):
     for address in ("/api/items/999", "/api/items/999/thumbnail", "/api/items/999/image", "/api/items/999/neighbors"):
         answer = client.get(address)
         assert (answer.status_code, "999" in answer.json()["error"]) == (404, True)
-    assert client.get("/api/nothing").json() == {"error": "there is nothing at /api/nothing"}
+    assert client.get("/api/nothing").json() == {"error": "there is no page /api/nothing"}
     assert client.delete("/api/items/3").status_code == 405
     assert client.get("/api/items", params={"limit": 201}).status_code == 422
 

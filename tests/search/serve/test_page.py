@@ -158,7 +158,7 @@ def test_drop_and_paste(page: Page):
         page.ready()
         assert len(page.numbers()) == 24
     page.browser.ask("document.body.dispatchEvent(new ClipboardEvent('paste', { bubbles: true }))")
-    assert page.text("#alarm p") == "The clipboard has no image."
+    assert page.text("#alarm p") == "The clipboard contains no image."
 
 
 def test_filter(page: Page, shapes: Index, tmp_path: Path):
@@ -191,7 +191,7 @@ def test_filter(page: Page, shapes: Index, tmp_path: Path):
     page.ready()
     assert len(page.numbers()) == 24
     page.open("#/?where=size%20%3E%2099")
-    assert page.text("#headline") == "0 of 48 pass the filter"
+    assert page.text("#headline") == "0 of 48 match the filter"
 
 
 def choose(page: Page, row: int, place: int, value: str) -> None:
@@ -248,7 +248,7 @@ def test_an_index_without_labels(browser: Browser, tmp_path: Path):
         page = Page(browser, started.address)
         page.open()
         assert page.shown("#more")
-        assert page.text("#drop-hint") == "this collection holds vectors and no model: start from one of its pictures"
+        assert page.text("#drop-hint") == "this collection has vectors but no model: search with one of its pictures"
         browser.click("#filter-open")
         browser.wait("document.querySelector('#conditions select')")
         assert browser.ask("[...document.querySelectorAll('#conditions select')].map((each) => each.value)") == [
@@ -271,7 +271,7 @@ def test_duplicates_and_clusters(page: Page, shapes: Index, tmp_path: Path):
     page.open("#/duplicates?threshold=0.99")
     expected = shapes.duplicates(0.99)
     sizes = "[...document.querySelectorAll('.group h2')].map((each) => each.textContent)"
-    assert page.browser.ask(sizes) == [f"{len(each)} pictures alike" for each in expected]
+    assert page.browser.ask(sizes) == [f"{len(each)} similar pictures" for each in expected]
     assert page.text("#headline").startswith(f"{len(expected)} group")
     assert page.numbers(".group:first-child a") == expected[0][:12]
     if len(expected[0]) > 12:
@@ -279,7 +279,7 @@ def test_duplicates_and_clusters(page: Page, shapes: Index, tmp_path: Path):
         page.browser.wait(f"document.querySelectorAll('.group:first-child a').length === {len(expected[0])}")
     page.picture("duplicates", tmp_path)
     page.open("#/duplicates?threshold=1")
-    assert page.text("#headline") == "No two pictures are alike by 1.00 or more"
+    assert page.text("#headline") == "No two pictures have a similarity of 1.00 or more"
     page.browser.click("#views a:nth-child(3)")
     page.browser.wait("location.hash === '#/clusters'")
     page.ready()
@@ -394,7 +394,7 @@ def test_faults_are_sentences(page: Page, tmp_path: Path):
     page.browser.wait("document.querySelector('#alarm p').textContent.includes('empty')")
     page.give(tmp_path / "large.jpg")
     page.browser.wait("document.querySelector('#alarm p').textContent.includes('large')")
-    assert page.text("#alarm p") == "large.jpg has 0.7 MB, and at most 0.5 MB can be looked at: make it smaller."
+    assert page.text("#alarm p") == "large.jpg has 0.7 MB, but the limit is 0.5 MB: make it smaller."
     page.open("#/item/4711")
     assert page.text("#alarm p") == "There is no item 4711 in shapes."
     page.open("#/upload/7")

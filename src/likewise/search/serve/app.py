@@ -1,4 +1,4 @@
-"""The application: its addresses, what they take, and what they answer."""
+"""The application: endpoints, parameters and responses."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ KEPT = "private, max-age=604800, immutable"
 FAULTS: dict[int | str, dict[str, Any]] = {
     400: {"model": shapes.Fault, "description": "the body cannot be read"},
     401: {"model": shapes.Fault, "description": "a token is needed"},
-    403: {"model": shapes.Fault, "description": "asked by a page of another site"},
-    404: {"model": shapes.Fault, "description": "there is no such item, or its file is not there"},
+    403: {"model": shapes.Fault, "description": "requested by a page of another site"},
+    404: {"model": shapes.Fault, "description": "there is no such item, or its file is missing"},
     409: {"model": shapes.Fault, "description": "the index has no model, or none that fits"},
     413: {"model": shapes.Fault, "description": "too large"},
     415: {"model": shapes.Fault, "description": "not an image"},
-    421: {"model": shapes.Fault, "description": "asked for another host"},
+    421: {"model": shapes.Fault, "description": "requested for another host"},
     422: {"model": shapes.Fault, "description": "something does not fit, in one sentence"},
-    429: {"model": shapes.Fault, "description": "too many are waiting; Retry-After says when to ask again"},
+    429: {"model": shapes.Fault, "description": "too many requests are waiting; see Retry-After"},
     503: {"model": shapes.Fault, "description": "it took too long, or the index cannot be read just now"},
 }
 
-AWAY = "the index cannot be read just now: ask again in a moment"
+AWAY = "the index cannot be read at the moment: try again"
 UNREACHABLE = (ConnectionError, FileNotFoundError, PermissionError)
-"""What an index raises whose database does not answer, has it no more, or does not let this user read it."""
+"""Errors of an index whose database does not answer, no longer has it, or denies access."""
 
 REPEATED = 60.0
 """Seconds after which the same line is printed again."""
 
 Number = Annotated[int, Path(ge=0, le=shapes.LARGEST, description="an item's number")]
-K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="how many neighbors")]
+K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="number of neighbors")]
 Where = Annotated[str | None, Query(max_length=4096, description="a filter")]
 Offset = Annotated[int, Query(ge=0, le=shapes.LARGEST, description="groups that are passed over")]
 Limit = Annotated[int, Query(ge=1, le=shapes.LARGEST)]
@@ -142,11 +142,11 @@ def _application(index: Index, limits: Limits, layout: str, files: bool = True) 
 
 
 def _about(router: APIRouter, service: Service) -> None:
-    @router.get("/about", response_model=shapes.About, summary="What is served")
+    @router.get("/about", response_model=shapes.About, summary="Facts about the server and the index")
     def about() -> Response:
         return _json(_describe_service(service))
 
-    @router.get("/map", response_model=shapes.MapShape, summary="Where items lie on a plane")
+    @router.get("/map", response_model=shapes.MapShape, summary="Positions of items on the map")
     async def embedding_map() -> Response:
         return _json(await service.run_in_thread(lambda: _map_shape(service)))
 
@@ -164,7 +164,7 @@ def _look_ups(router: APIRouter, service: Service) -> None:
         some, total = service.listing(where, offset, limit, spread=spread)
         return _json({"items": [_item(each) for each in some], "total": total, "offset": offset})
 
-    @router.get("/items/{number}", response_model=shapes.ItemShape, summary="What is known of an item")
+    @router.get("/items/{number}", response_model=shapes.ItemShape, summary="An item and its metadata")
     def item(number: Number) -> Response:
         return _json(_item(service.item(number)))
 
@@ -191,7 +191,7 @@ def _look_ups(router: APIRouter, service: Service) -> None:
             return Response(service.convert(place), media_type="image/webp", headers={"cache-control": "no-cache"})
         return FileResponse(place, media_type=kind, headers={"cache-control": "no-cache"})
 
-    @router.get("/items/{number}/neighbors", response_model=shapes.Answers, summary="What is most like an item")
+    @router.get("/items/{number}/neighbors", response_model=shapes.Answers, summary="The nearest neighbors of an item")
     async def neighbors(
         number: Number,
         k: K = 10,
@@ -205,7 +205,7 @@ def _look_ups(router: APIRouter, service: Service) -> None:
 
 
 def _sorted(router: APIRouter, service: Service) -> None:
-    @router.get("/columns", response_model=shapes.Columns, summary="What the columns hold that a filter may name")
+    @router.get("/columns", response_model=shapes.Columns, summary="Columns that a filter may use, with their values")
     async def columns() -> Response:
         found = await service.run_in_thread(service.sorter.columns)
         return _json({"columns": [_column(each) for each in found]})
@@ -499,7 +499,7 @@ async def _answer_invalid(_request: Request, error: Exception) -> Response:
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = {404: f"there is nothing at {request.url.path}", 405: f"{request.url.path} cannot be asked like that"}
+    said = {404: f"there is no page {request.url.path}", 405: f"{request.url.path} does not support this method"}
     answer = _json({"error": said.get(error.status_code, str(error.detail))}, error.status_code)
     answer.headers.update(error.headers or {})
     return answer

@@ -1,4 +1,4 @@
-// Asking the server: faults that are sentences, a token where one is needed, patience where many wait.
+// Requests to the server: errors as sentences, a token if required, retries if it is busy.
 
 const $ = (id) => document.getElementById(id);
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");

@@ -1,4 +1,4 @@
-// The API, from its own description.
+// The API page, built from openapi.json.
 
 const make = (kind, className, text) => {
   const element = document.createElement(kind);
@@ -82,7 +82,7 @@ try {
     Object.entries(methods).map(([method, operation]) => entry(path, method, operation)),
   );
   list.replaceChildren(
-    make("p", "lead", "Every address answers JSON but for pictures. What is wrong is one sentence: { error }. Where the server was started with a token, send it as Authorization: Bearer."),
+    make("p", "lead", "Every endpoint returns JSON, except for pictures. An error is one sentence: { error }. If the server requires a token, send it as Authorization: Bearer."),
     ...entries,
   );
 } catch {

@@ -1,4 +1,4 @@
-// What is drawn: the map of the collection, and heat-maps over two images.
+// Drawing: the map of the collection, and heat-maps over two images.
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -158,7 +158,7 @@ export const largest = (...grids) => Math.max(1e-9, ...grids.flat(2).map(Math.ab
 export const common = (images) =>
   Math.min(1.05, Math.max(0.6, ...images.map((image) => image.naturalHeight / image.naturalWidth || 1)));
 
-// An image with its heat-map; what the model was not shown is darker.
+// An image with its heat-map; parts outside of the model's crop are darker.
 export const overlay = (canvas, image, ratio, heat, most, strength) => {
   const [pen, width, height] = fitted(canvas, canvas.clientWidth * ratio);
   canvas.style.height = `${height}px`;

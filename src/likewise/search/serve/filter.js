@@ -1,4 +1,4 @@
-// The filter as a form: conditions that are chosen, and the expression that they are.
+// The filter as a form: conditions, and the equivalent expression.
 import { ask } from "./ask.js";
 import { make, number } from "./grid.js";
 

@@ -14,7 +14,7 @@ const addressOf = (current, more) => {
 };
 
 const titles = {
-  duplicates: (group) => `${number(group.size)} pictures alike`,
+  duplicates: (group) => `${number(group.size)} similar pictures`,
   clusters: (group) => `${several(group.size, "picture")}${group.label === null ? "" : `, mostly ${group.label}`}`,
 };
 
@@ -45,10 +45,10 @@ export const renderGroups = async (current, about, uses, offset, signal) => {
   const alike = Number(current.threshold).toFixed(3).replace(/0$/, "");
   if (current.kind === "clusters") $("headline").textContent = `The collection in ${several(answer.total, "cluster")}`;
   else if (answer.total) $("headline").textContent = `${several(answer.total, "group")} of near-duplicates`;
-  else $("headline").textContent = `No two pictures are alike by ${alike} or more`;
+  else $("headline").textContent = `No two pictures have a similarity of ${alike} or more`;
   $("timing").textContent =
     current.kind === "clusters"
-      ? "by k-means on what the model sees; the largest first"
-      : answer.total ? `${number(answer.members)} pictures have another that is nearly the same` : "Move the slider to the left to find pictures that are less alike.";
+      ? "by k-means on the embeddings; the largest first"
+      : answer.total ? `${number(answer.members)} pictures have a near-duplicate` : "Move the slider to the left to find less similar pictures.";
   return { total: answer.total, shown: offset + made.length };
 };

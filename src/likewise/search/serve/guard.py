@@ -128,7 +128,7 @@ class Guard:
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> None:
         if self._loopback and not is_loopback(host_of(headers.get("host", ""))):
-            raise Refused(421, "this server answers to localhost and 127.0.0.1 alone")
+            raise Refused(421, "this server answers only to localhost and 127.0.0.1")
         if not scope["path"].startswith("/api"):
             return
         if headers.get("sec-fetch-site", "same-origin") == "cross-site":
@@ -150,7 +150,7 @@ class _Counted:
         limits = self._guard._limits
         full = self._file and self._guard._files >= limits.uploads
         if full or (self._body and self._guard._bodies >= 2 * limits.waiting):
-            raise Refused(429, "too many requests are waiting: ask again in a second", retry=1)
+            raise Refused(429, "too many requests are waiting: try again in a second", retry=1)
         self._guard._bodies += self._body
         self._guard._files += self._file
         return self
@@ -159,7 +159,7 @@ class _Counted:
         """Count bytes that are kept until the request is answered."""
         others = self._guard._bytes - self._bytes
         if others and others + self._bytes + count > self._guard._limits.in_flight:
-            raise Refused(429, "too many large requests are waiting: ask again in a second", retry=1)
+            raise Refused(429, "too many large requests are waiting: try again in a second", retry=1)
         self._guard._bytes += count
         self._bytes += count
 

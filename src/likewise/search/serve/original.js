@@ -15,7 +15,7 @@ image.addEventListener("load", () => {
   $("original-link").href = image.src;
   $("original-zoom").hidden = image.naturalWidth <= image.clientWidth; // it is shown in all of its pixels
 });
-image.addEventListener("error", () => ($("original-size").textContent = "The file is not where the index has its images."));
+image.addEventListener("error", () => ($("original-size").textContent = "The file is not in the index's image folder."));
 $("original-zoom").addEventListener("click", () => zoom(!$("original-sheet").classList.contains("actual")));
 image.addEventListener("click", () => $("original-zoom").click());
 $("original").addEventListener("click", (event) => event.target === $("original") && $("original").close());

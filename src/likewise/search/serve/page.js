@@ -12,7 +12,7 @@ const size = (file) => (file.size < 1e6 ? `${Math.ceil(file.size / 1e3)} kB` : `
 let about = null;
 let map = null;
 let mapData = null;
-let uploads = new Map(); // images that were dropped on this page: they are nowhere else
+let uploads = new Map(); // images dropped on this page; they are stored only here
 let current = { kind: "home" };
 let asked = null; // the item that is the query
 let loadMore = null; // what the button under the pictures does
@@ -84,7 +84,7 @@ const search = async (signal) => {
     return { item, answer };
   }
   const file = uploads.get(current.id);
-  if (!file) throw new Fault("That image was not kept when the page was loaded again: drop it once more");
+  if (!file) throw new Fault("The image was lost when the page was reloaded: drop it again");
   const form = new FormData();
   for (const [name, value] of Object.entries(options())) form.set(name, value);
   form.set("image", file);
@@ -191,7 +191,7 @@ const renderHome = async (signal) => {
   const page = await listing(0, signal);
   showCollection();
   $("headline").textContent = current.where
-    ? `${number(page.total)} of ${number(about.items)} pass the filter`
+    ? `${number(page.total)} of ${number(about.items)} match the filter`
     : about.items ? "Pick a picture, or drop your own" : "The collection is empty";
   $("timing").textContent = "";
   grid.fill(page.items, uses());
@@ -216,7 +216,7 @@ const after = (page) => {
 };
 
 const renderSorted = async (signal, offset = 0) => {
-  if (!offset) $("headline").textContent = current.kind === "clusters" ? "Sorting the collection …" : "Comparing all pictures …";
+  if (!offset) $("headline").textContent = current.kind === "clusters" ? "Clustering the collection …" : "Comparing all pictures …";
   $("timing").textContent = "";
   showCollection();
   const { total, shown } = await renderGroups(current, about, uses(), offset, signal);
@@ -231,7 +231,7 @@ const renderFound = async (signal) => {
   const [{ found, place }] = answer.answers;
   const name = item ? titleOf(item) : uploads.get(current.id).name;
   const headline = $("headline");
-  headline.textContent = found.length ? `${number(found.length)} look-alikes of ` : current.where ? "Nothing passes the filter for " : "Nothing to compare with ";
+  headline.textContent = found.length ? `${number(found.length)} look-alikes of ` : current.where ? "No picture matches the filter for " : "Nothing to compare with ";
   const em = document.createElement("em");
   em.textContent = name;
   headline.append(em);
@@ -253,7 +253,7 @@ const showQuery = (item) => {
   image.onload = () => image.classList.toggle("small", image.naturalWidth < 100 && image.naturalHeight < 100);
   if (current.kind === "upload") {
     $("query-title").textContent = file ? file.name : "An image";
-    $("query-path").textContent = file ? `${size(file)}, looked at and not kept` : "";
+    $("query-path").textContent = file ? `${size(file)}, not stored` : "";
     if (image.dataset.upload === String(current.id)) return;
     image.dataset.upload = String(current.id);
     frame.classList.toggle("none", !file);
@@ -313,7 +313,7 @@ const drawMap = async (place, found) => {
   map.show(mapData, place, found);
   const some = mapData.ids.length < mapData.total ? `${number(mapData.ids.length)} of ${number(mapData.total)} images` : `all ${number(mapData.total)} images`;
   const layout = { pca: "principal components", tsne: "t-SNE" }[mapData.layout];
-  $("map-hint").textContent = place ? `The ring is the query, dots with an edge are its look-alikes, among ${some} (${layout}).` : `${sentence(some).slice(0, -1)}, alike ones near each other (${layout}).`;
+  $("map-hint").textContent = place ? `The ring is the query, dots with an edge are its look-alikes, among ${some} (${layout}).` : `${sentence(some).slice(0, -1)}, similar ones near each other (${layout}).`;
   $("map").setAttribute("aria-label", place ? `The map of the collection: the query lies ${sayPlace(place)}` : "The map of the collection");
 };
 
@@ -353,9 +353,9 @@ const tip = (index, x, y) => {
 
 const take = (file) => {
   if (!file) return;
-  if (about && !about.model) return alarm("This collection has no model that could look at images: start from one of its own.");
+  if (about && !about.model) return alarm("This collection has no model for new images: search with one of its pictures.");
   if (about && file.size > about.limits.upload) {
-    return alarm(`${file.name} has ${(file.size / 1e6).toFixed(1)} MB, and at most ${about.limits.upload / 1e6} MB can be looked at: make it smaller.`);
+    return alarm(`${file.name} has ${(file.size / 1e6).toFixed(1)} MB, but the limit is ${about.limits.upload / 1e6} MB: make it smaller.`);
   }
   const id = uploads.size + 1;
   uploads.set(id, file);
@@ -401,7 +401,7 @@ addEventListener("paste", (event) => {
     event.preventDefault();
     take(file);
   } else if (!event.target.closest?.("input")) {
-    alarm("The clipboard has no image.");
+    alarm("The clipboard contains no image.");
   }
 });
 
@@ -446,7 +446,7 @@ const begin = async () => {
     $("drop").classList.add("off");
     $("file").disabled = true;
     $("drop").querySelector("strong").textContent = "No images can be dropped here";
-    $("drop-hint").textContent = "this collection holds vectors and no model: start from one of its pictures";
+    $("drop-hint").textContent = "this collection has vectors but no model: search with one of its pictures";
   }
   return told;
 };
@@ -461,7 +461,7 @@ $("found").replaceChildren(
 );
 if (matchMedia("(max-width: 900px)").matches) $("map-card").open = false;
 if (matchMedia("(hover: none)").matches) {
-  $("drop").querySelector("strong").textContent = "Choose an image"; // a finger drops nothing
+  $("drop").querySelector("strong").textContent = "Choose an image"; // touch screens cannot drop files
   $("drop-hint").textContent = "to find its look-alikes";
 }
 const filter = new FilterForm((where) => go({ where }));

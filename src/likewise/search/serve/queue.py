@@ -64,7 +64,7 @@ class Batches(Generic[Job, Done]):
         if len(self._queue) >= self.waiting:
             self._queue = deque(each for each in self._queue if not each[1].done())  # canceled jobs free their places
         if len(self._queue) >= self.waiting:
-            raise Refused(429, "too many requests are waiting: ask again in a second", retry=1)
+            raise Refused(429, "too many requests are waiting: try again in a second", retry=1)
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
         self._queue.append((job, future))
         self._arrived.set()

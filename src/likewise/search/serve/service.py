@@ -39,7 +39,7 @@ RERANKS: dict[str, KReciprocal | QueryExpansion] = {
     "query-expansion": QueryExpansion(),
 }
 MISTAKES = (ValueError, TypeError, KeyError, ArithmeticError, NotImplementedError)
-"""What a search raises on a query or a filter that is wrong."""
+"""Errors of a search with an invalid query or filter."""
 
 TOGETHER, IMAGES = 64, 16
 """Searches, and images, in one batch."""
@@ -185,9 +185,7 @@ class Service:
     def _shrink(self, name: str, data: bytes) -> NDArray[np.uint8]:
         """What the model needs of an uploaded image: what waits for the model is small."""
         if self.index.model is None:
-            raise Refused(
-                409, f"{self.index.name} has no model that could look at images: search it by vectors or items"
-            )
+            raise Refused(409, f"{self.index.name} has no model for images: search with vectors or items")
         encoder = self.index.encoder()
         with self._full_size:
             image = read_upload(data, self.limits, name, self._decoders)
@@ -257,7 +255,7 @@ class Service:
     # ------------------------------------------------------------------------------------------- look up
 
     def item(self, number: int) -> Item:
-        """What is known of an item."""
+        """An item and its metadata."""
         return _item(number, self.index)
 
     def pair(self, first: int, second: int) -> Floats:
@@ -362,7 +360,7 @@ class Service:
 
         def work() -> tuple[Heat, Heat]:
             if self.index.model is None:
-                raise Refused(409, f"{self.index.name} has no model that could look at images")
+                raise Refused(409, f"{self.index.name} has no model for images")
             if isinstance(query, int):
                 first = self._picture(self.file(query)[0])
             else:

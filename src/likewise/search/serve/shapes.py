@@ -15,7 +15,9 @@ Where = Annotated[
     Field(max_length=4096, description="a filter", examples=['label == "wren" and year >= 2019']),
 ]
 RerankName = Literal["k-reciprocal", "query-expansion"]
-Exact = Annotated[bool | None, Field(description="compare with every item; by default where nothing is approximate")]
+Exact = Annotated[
+    bool | None, Field(description="compare with every item; by default if there is no approximate search")
+]
 
 
 class How(BaseModel):
@@ -24,12 +26,12 @@ class How(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     k: Annotated[
-        int, Field(ge=1, le=LARGEST, description="how many neighbors; GET /api/about says how many at most")
+        int, Field(ge=1, le=LARGEST, description="number of neighbors; GET /api/about returns the maximum")
     ] = 10
     where: Where = None
     exact: Exact = None
     rerank: RerankName | None = None
-    place: Annotated[bool, Field(description="say where the query lies on the map, too")] = False
+    place: Annotated[bool, Field(description="also return the position of the query on the map")] = False
 
 
 class Search(How):
@@ -114,7 +116,7 @@ class ColumnShape(BaseModel):
 
     name: str
     kind: Literal["text", "number", "bool"]
-    values: Annotated[list[ValueShape], Field(description="of a text; empty where there are too many to choose from")]
+    values: Annotated[list[ValueShape], Field(description="values of a text column; empty if there are too many")]
     low: float | None
     high: float | None
 
@@ -166,7 +168,7 @@ class Verified(BaseModel):
     """How alike two images are, and what that means where the index is calibrated."""
 
     similarity: float
-    probability: Annotated[float | None, Field(description="that they are the same, if half of all pairs were")]
+    probability: Annotated[float | None, Field(description="that they show the same thing, if half of all pairs do")]
     rates: list[Rate]
 
 
@@ -196,7 +198,7 @@ class NearShape(BaseModel):
     """The approximate structure, and what was measured of it."""
 
     kind: str
-    recall: Annotated[float | None, Field(description="of the ten nearest; nothing where it was not measured yet")]
+    recall: Annotated[float | None, Field(description="recall of the ten nearest; null if not measured yet")]
 
 
 class About(BaseModel):
@@ -207,7 +209,7 @@ class About(BaseModel):
     dim: int
     storage: str
     version: Annotated[str, Field(description="changes whenever the index does")]
-    fields: Annotated[dict[str, str], Field(description="columns that a filter may name, and what they hold")]
+    fields: Annotated[dict[str, str], Field(description="columns that a filter may use, and their types")]
     model: Annotated[ModelShape | None, Field(description="without one, queries must be vectors or items")]
     near: NearShape | None
     calibrated: bool

@@ -19,7 +19,7 @@ const loaded = (source) =>
 // The query is a file that was dropped on the page, or the number of an item.
 export const explain = async (file, query, item) => {
   explained = null;
-  $("why-lead").textContent = "Looking at both …";
+  $("why-lead").textContent = "Computing heat-maps …";
   $("why-legend").hidden = true;
   $("why-query-name").textContent = file ? file.name : $("query-title").textContent;
   $("why-item-name").textContent = titleOf(item);
@@ -41,7 +41,7 @@ export const explain = async (file, query, item) => {
     explained = { told, images };
     const lead = $("why-lead");
     lead.textContent = "Their similarity is ";
-    lead.append(make("b", "", told.similarity.toFixed(3)), ". Each heat-map is that number, shared out over the places of its image: warm places speak for the other image, cold ones against it, and together they sum to it exactly.");
+    lead.append(make("b", "", told.similarity.toFixed(3)), ". Each heat-map splits that number over the regions of its image: warm regions raise the similarity, cold regions lower it, and together they sum to it exactly.");
     $("why-legend").hidden = false;
     drawWhy();
   } catch (error) {

@@ -110,9 +110,7 @@ def _through(layer: nn.Module, rows: Tensor) -> Tensor:
         return rows * (rows.sum(dim=0) > 0.0)  # a unit is on or off for the whole image
     if isinstance(layer, nn.Identity):
         return rows
-    raise TypeError(
-        f"a head must be made of linear layers and ReLU to be shared out, but it has {type(layer).__name__}"
-    )
+    raise TypeError(f"a head must consist of linear layers and ReLU for a heat-map, but it has {type(layer).__name__}")
 
 
 def pooled_shares(pool: nn.Module, features: Tensor) -> Tensor:
