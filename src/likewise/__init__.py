@@ -11,7 +11,7 @@ Packages load on first use: ``import likewise`` imports nothing, and ``likewise.
 import importlib
 from types import ModuleType
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "analysis",

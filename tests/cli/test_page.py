@@ -1,4 +1,4 @@
-"""Every command on the page is run, or, where it would train for long, configured."""
+"""Every command on the two pages is run, or, where it would train for long, configured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from likewise.cli import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
-SHOWN = re.findall(r"^\$ likewise (.*)$", "".join(re.findall(r"^```console\n(.*?)^```", PAGE, re.S | re.M)), re.M)
+BOTH = PAGE + (ROOT / "docs" / "configuration.md").read_text()
+SHOWN = re.findall(r"^\$ likewise (.*)$", "".join(re.findall(r"^```console\n(.*?)^```", BOTH, re.S | re.M)), re.M)
 
 
 @pytest.mark.parametrize("line", dict.fromkeys(SHOWN))
@@ -35,13 +36,15 @@ def test_a_command_on_the_page_works(line: str, run: Path, here: Path):
 
 
 def test_the_file_on_the_page_is_a_configuration():
-    [text] = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.S | re.M)
-    said = yaml.safe_load(text)
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    short, full = (yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", text, re.S | re.M))
+    assert check(short)["loss"]["init_args"]["margin"] == 0.2
+    said = full
     assert check(said)["loss"]["init_args"]["miner"]["init_args"] == {"epsilon": 0.1}
     assert with_paths(said)["data"]["class_path"] == "likewise.data.ImageFolder"
 
 
 def test_every_command_is_on_the_page():
-    table = PAGE[PAGE.index("| command |") : PAGE.index("A mistake is")]
+    table = PAGE[PAGE.index("| command |") : PAGE.index("## Common behavior")]
     for name in COMMANDS:
         assert re.search(rf"`(likewise )?{name}\b", table), name
