@@ -130,7 +130,8 @@ class WholeRows:
         """The positions of each anchor's positives."""
         options = {} if most is None else {"most": most}
         m, n = self.batch.shape
-        return find_positive_index(self.batch, large=self._large or m * n >= graphs.UP_TO, **options)
+        pairs = self.batch.group.largest(m) * n  # the same decision on all ranks
+        return find_positive_index(self.batch, large=self._large or pairs >= graphs.UP_TO, **options)
 
 
 class ChunkedRows(WholeRows):
