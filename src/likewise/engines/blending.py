@@ -11,6 +11,9 @@ from likewise.engines.dispatch import has_triton
 MOST_CENTERS = 64
 """The number of centers up to which a kernel holds all of them at once."""
 
+MOST_CLASSES = 2**23
+"""The number of classes up to which one launch covers a row: CUDA allows 65,535 programs in the second dimension."""
+
 
 def blend(across: Tensor, temperature: float) -> Tensor:
     r"""The mean of similarities over centers, weighted by $\mathrm{softmax}(s/T)$, ``(m, centers, classes) -> (m, classes)``.
@@ -33,7 +36,9 @@ def blend(across: Tensor, temperature: float) -> Tensor:
 
 
 def _runs_in_kernel(across: Tensor) -> bool:
-    if not across.is_cuda or across.dtype != torch.float32 or across.shape[1] > MOST_CENTERS:
+    if not across.is_cuda or across.dtype != torch.float32:
+        return False
+    if across.shape[1] > MOST_CENTERS or across.shape[2] > MOST_CLASSES:
         return False
     traced = torch.compiler.is_compiling() or is_transformed()
     return across.is_contiguous() and not traced and has_triton()

@@ -12,6 +12,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from likewise._compat import is_transformed
+from likewise.engines.triton.kernels import use_device
+
 COLUMNS = 256
 """Classes of one program."""
 
@@ -69,9 +72,9 @@ class Blend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """One kernel; plain operations where the gradient itself is differentiated."""
+        """One kernel; plain operations where the gradient itself is differentiated or mapped."""
         across, mean = ctx.saved_tensors
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or is_transformed():
             weights = torch.softmax(across / ctx.temperature, dim=1)
             mean = (weights * across).sum(dim=1, keepdim=True)
             return grad[:, None] * weights * (1.0 + (across - mean) / ctx.temperature), None
@@ -84,12 +87,13 @@ def _launch(kernel: Any, across: Tensor, temperature: float, *tensors: Tensor) -
     m, centers, classes = across.shape
     if across.numel():
         grid = (m, triton.cdiv(classes, COLUMNS))
-        kernel[grid](
-            across,
-            *tensors,
-            classes,
-            centers,
-            1.0 / temperature,
-            CENTERS=triton.next_power_of_2(centers),
-            COLUMNS=COLUMNS,
-        )
+        with use_device(across.device):
+            kernel[grid](
+                across,
+                *tensors,
+                classes,
+                centers,
+                1.0 / temperature,
+                CENTERS=triton.next_power_of_2(centers),
+                COLUMNS=COLUMNS,
+            )
