@@ -174,7 +174,7 @@ def measure_once(key: Row, device: str, dim: int, seconds: float) -> Row:
         except Exception as error:
             if not out_of_memory(error):
                 raise
-            found["theirs_why"] = "out of memory beside ours"
+            found |= {f"{side}_why": "out of memory beside the other" for side in steps}  # which one is not known
     if "ours_value" in found and "theirs_value" in found:
         found["difference"] = relative(found["ours_value"], found["theirs_value"])
     return found
@@ -366,7 +366,7 @@ def _cell(row: Row | None) -> str:
     if row is None:
         return ""
     run = best_of(row)
-    short = {"out of memory": "oom", "out of memory beside ours": "oom"}
+    short = {"out of memory": "oom", "out of memory beside the other": "oom"}
     sides = [
         number(run[f"{side}_ms"]) if f"{side}_ms" in run else short.get(run.get(f"{side}_why", ""), "–")
         for side in ("ours", "theirs")
