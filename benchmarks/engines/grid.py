@@ -338,7 +338,8 @@ def page(report: Row) -> str:
         f"{machine['pytorch-metric-learning']}, {DIM} dimensions, four samples per class, heads with a quarter as many classes as "
         f"samples and at least {CLASSES:,}"
         + (f"; rows come from {codes} states of the code" if codes > 1 else "")
-        + " (`benchmarks/results/grid-cuda.json`)."
+        + " (`benchmarks/results/grid-cuda.json`). A cell in which likewise is slower is measured a second time, and the tables show "
+        "its more favorable run; cells in which likewise is faster are measured once."
     ]
     by_key = {(row["key"]["loss"], row["key"]["size"], row["key"]["precision"]): row for row in rows}
     for precision in PRECISIONS:
