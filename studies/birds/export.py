@@ -3,7 +3,8 @@
     python -m studies.birds.export
 
 writes docs/assets/reality-check.csv (metrics of every method and size, with intervals and seeds) and
-docs/assets/reality-check-settings.csv (what each search found) from results/*.json.
+docs/assets/reality-check-settings.csv (what each search found) and docs/assets/reality-check-commands.csv (the command that trains
+each method once) from results/*.json.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from studies.birds.page import command_of
 from studies.birds.plot_verdict import ASSETS, RESULTS
-from studies.birds.verdict import METRICS
+from studies.birds.verdict import DIMS, METRICS
 
 Row = Mapping[str, Any]
 SOURCES = ("verdict", "recent")
@@ -59,14 +61,29 @@ def settings_csv(searches: Mapping[str, Row]) -> str:
     return made.getvalue()
 
 
+def commands_csv(searches: Mapping[str, Row]) -> str:
+    """A row for each method: the command of its training with seed 0 and the settings that the search found.
+
+    Args:
+        searches: the contents of results/search.json, and ``search`` of results/recent.json, by name.
+    """
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(["method", "results", "command"])
+    for source, report in searches.items():
+        for row in report["rows"]:
+            if row["best"] is not None:
+                writer.writerow([row["method"], source, command_of(row["method"], row["best"]["point"], DIMS[0], 0)])
+    return made.getvalue()
+
+
 def files(results: Path) -> Iterator[tuple[str, str]]:
     """Names and contents."""
     reports = {name: json.loads((results / f"{name}.json").read_text()) for name in (*SOURCES, "search")}
     yield "reality-check.csv", verdict_csv(reports)
-    yield (
-        "reality-check-settings.csv",
-        settings_csv({"search": reports["search"], "recent": reports["recent"]["search"]}),
-    )
+    searches = {"search": reports["search"], "recent": reports["recent"]["search"]}
+    yield "reality-check-settings.csv", settings_csv(searches)
+    yield "reality-check-commands.csv", commands_csv(searches)
 
 
 def main() -> None:

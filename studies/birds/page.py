@@ -127,21 +127,21 @@ def trials(verdict: Report, search: Report | None) -> dict[int, dict[str, list[d
 
 
 def command_of(method: str, point: Mapping[str, Any], dim: int, seed: int) -> str:
-    """How to train this alone."""
-    words = [
-        "likewise",
-        "train",
-        "--config",
-        "cub128",
-        "--data.root",
-        "BIRDS",
-        "--split.validation",
-        "0.1",
-    ]
-    words += [*options("loss", METHODS[method].config()), "--model.dim", str(dim), "--seed", str(seed)]
+    """The command that trains one method once."""
+    asked = {**METHODS, **recent.METHODS}[method]
+    given = [*options("loss", asked.config()), "--model.dim", str(dim), "--seed", str(seed)]
+    for name, value in asked.model.items():
+        given += [f"--model.{name}", as_word(value)]
     for path, value in point.items():
-        words += [f"--{path}", str(value)]
-    return shlex.join(words)
+        given += [f"--{path}", as_word(value)]
+    last = dict(zip(given[::2], given[1::2], strict=True))  # what was searched replaces what the method starts from
+    words = ["likewise", "train", "--config", "cub128", "--data.root", "BIRDS", "--split.validation", "0.1"]
+    return shlex.join([*words, *(word for pair in last.items() for word in pair)])
+
+
+def as_word(value: Any) -> str:
+    """A value as a word of a command."""
+    return json.dumps(value) if isinstance(value, bool | list | tuple) else str(value)
 
 
 def options(key: str, spec: Mapping[str, Any]) -> list[str]:
@@ -151,7 +151,7 @@ def options(key: str, spec: Mapping[str, Any]) -> list[str]:
         if isinstance(value, Mapping):
             words += options(f"{key}.{name}", value)
         else:
-            words += [f"--{key}.{name}", json.dumps(value) if isinstance(value, bool) else str(value)]
+            words += [f"--{key}.{name}", as_word(value)]
     return words
 
 

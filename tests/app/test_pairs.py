@@ -90,8 +90,11 @@ def test_what_cannot_be_is_one_sentence(run, tmp_path):
     for more, message in (
         ({"loss": "ProxyAnchorLoss"}, "loss must take references, .* but ProxyAnchorLoss takes none"),
         ({"memory.size": 64}, "--memory cannot be used with pairs"),
-        ({"lens.every": 5}, "--lens.every must not be given with pairs"),
-        ({"sampler": "HardBatchSampler", "sampler.classes": 4}, "--sampler must be one that does not mine for pairs"),
+        ({"lens.every": 5}, "--lens.every cannot be used with pairs"),
+        (
+            {"sampler": "HardBatchSampler", "sampler.classes": 4},
+            "--sampler must be a sampler without mining for a table of pairs",
+        ),
         ({"model.text": "bert"}, "--model.text: name must be one of 'minilm', 'ngrams', but it is 'bert'"),
     ):
         chosen = {key: value for key, value in SETTINGS.items() if key.partition(".")[0] != next(iter(more))}
@@ -104,7 +107,7 @@ def test_what_cannot_be_is_one_sentence(run, tmp_path):
         app.classify(run.folder, run.folder.parent / "dark-blue-0.png")
     with pytest.raises(app.UserError, match="because its data are pairs"):
         app.calibrate(run.folder)
-    with pytest.warns(app.Note, match="two sides: graphs take the first, of images"):
+    with pytest.warns(app.Note, match="two encoders: only the image encoder is exported"):
         app.export(run.folder, tmp_path / "hub", formats=["hub"])
 
 

@@ -54,7 +54,7 @@ def test_a_table_is_measured_as_re_identification(people: Path, capsys: pytest.C
     assert "24 images of 4 classes, 12 queries in a gallery of 12" in said
     assert "R@k is the rank-k accuracy of re-identification" in said
     assert main([*words, "--test"]) == 2
-    assert "--table must be given without --test" in capsys.readouterr().err
+    assert "--table cannot be combined with --test" in capsys.readouterr().err
     assert main(["evaluate", str(model), "--split", "test"]) == 2
     assert "--split requires --table" in capsys.readouterr().err
 

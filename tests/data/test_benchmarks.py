@@ -137,7 +137,7 @@ def test_cars_reads_every_layout(tmp_path: Path, layout: str):
 
 
 def test_cars_says_that_its_server_is_gone(tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match=r"cars_annos\.mat .* server has been switched off, so .* mirror="):
+    with pytest.raises(FileNotFoundError, match=r"cars_annos\.mat .* server is offline, so .* mirror="):
         Cars196(tmp_path, download=True)
     layouts.cars_halves(tmp_path, inside=True)
     (tmp_path / "devkit" / "cars_meta.mat").unlink()
@@ -225,7 +225,7 @@ def test_in_shop_counts(tmp_path: Path):
 
 
 def test_in_shop_cannot_be_downloaded(tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match=r"on request only: ask through the form .* leave download=True away"):
+    with pytest.raises(FileNotFoundError, match=r"on request only: use the form .* omit download=True"):
         InShop(tmp_path, download=True)
     layouts.inshop(tmp_path)
     path = tmp_path / "Eval" / "list_eval_partition.txt"

@@ -151,7 +151,7 @@ def changed(row: int, column: str, value: str) -> list[tuple[str, ...]]:
         (changed(1, "path", ""), r"line 3, column 'path': it must be a text, but it is ''"),
         (
             changed(1, "path", "no.jpg"),
-            r"line 3, column 'path': it must be a file in .* \(root= .*\), but it is 'no\.jpg'",
+            r"line 3, column 'path': it must be a file in .* \(set root= .*\), but it is 'no\.jpg'",
         ),
         (changed(1, "x", "left"), r"line 3, column 'x': it must be a number, .* but it is 'left'"),
         (changed(1, "height", ""), r"line 3, column 'height': it must be a number, or empty with the other three"),
@@ -326,7 +326,7 @@ def test_images_of_every_kind(tmp_path: Path):
     assert all(data.image(index).getpixel((0, 0)) == (9, 9, 9) for index in range(4))
     turned = from_dataset([(torch.zeros(3, 2, 2), 0)])
     with pytest.raises(
-        TypeError, match=r"item 0 of list must be a Pillow image, .* a Tensor; a transform that makes tensors"
+        TypeError, match=r"item 0 of list must be a Pillow image, .* a Tensor; pass a transform that returns tensors"
     ):
         turned.image(0)
 

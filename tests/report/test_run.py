@@ -224,7 +224,7 @@ def test_a_part_with_nothing_to_find(run: Path):
     part = Part("odd", torch.randn(4, 3), torch.arange(4), list("abcd"), lambda i: Image.new("L", (8, 8)))
     text = text_of(write_report(run, [part], layout="pca").read_text())
     assert "Every class of odd has only one image" in text
-    assert "there is nothing to find" in text
+    assert "there is nothing to retrieve" in text
 
 
 def test_queries_and_gallery(run: Path):

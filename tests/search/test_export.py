@@ -106,7 +106,7 @@ def test_orders_and_scales():
 
 
 def test_chance_is_no_part_of_a_graph():
-    with pytest.raises(ValueError, match=r"augment must show the middle of an image and leave nothing to chance"):
+    with pytest.raises(ValueError, match=r"augment must be a center crop without randomness"):
         Pixels(TRANSFORMS["thesis"].train, 256)
 
 

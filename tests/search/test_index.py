@@ -65,9 +65,7 @@ def test_versions_are_listed_restored_and_purged(make):
         assert (each.thumbnail(3), each.item(3).label) == (b"webp 3", "wren")
     assert list_versions(index.folder)[-1].card.change == "restore 2"
     assert index.add(units(1, 8, 6), ["later"]).tolist() == [12]  # ids that were given are not given again
-    with pytest.raises(
-        ValueError, match=r"number must be one of the versions that are kept \(3, 4, 5, 6\), but it is 2"
-    ):
+    with pytest.raises(ValueError, match=r"number must be one of the stored versions \(3, 4, 5, 6\), but it is 2"):
         restore_version(index.folder, 2)
     assert (purge_versions(index.folder), [each.number for each in list_versions(index.folder)]) == (3, [6])
     assert sorted(each.name for each in index.folder.iterdir()) == [".lock", "version-000006"]

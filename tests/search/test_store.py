@@ -140,7 +140,7 @@ def test_add_replaces_and_remove_removes(index: Index):
         (lambda index: index.add(units(1, 8), ["a"], metadata={"label": ["x"]}), "names other than id, path, label"),
         (
             lambda index: index.add(units(1, 8), ["a"], metadata={"year": ["then"]}),
-            "must hold a number like the index's",
+            "must be a number column as in the index",
         ),
         (
             lambda index: index.add(units(1, 8), ["a"], metadata={"x": [[1]]}),

@@ -317,7 +317,7 @@ class Ageing(nn.Module):
 
 def test_a_model_that_cannot_be_repeated():
     with pytest.raises(
-        ValueError, match=r"^chunk must be None for a model that does not give the same .* 27% of their"
+        ValueError, match=r"^chunk must be None for a model that does not return the same .* 27% of their"
     ):
         stepped_on(Ageing(), torch.randn(6, 2), 2)  # the first chunk: 1.1 and then 1.4
 

@@ -46,7 +46,7 @@ class Cars196(ImageFiles):
     Examples:
         >>> Cars196("/nowhere")
         Traceback (most recent call last):
-        FileNotFoundError: Cars196 is not at /nowhere, where cars_annos.mat or ... the authors' server has been ...
+        FileNotFoundError: Cars196 is not at /nowhere, where cars_annos.mat or ... the authors' server is offline, ...
     """
 
     recall_at = (1, 2, 4, 8, 16, 32)

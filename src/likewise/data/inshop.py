@@ -65,9 +65,7 @@ class InShop(ImageFiles):
         check: bool = True,
     ):
         one_of("split", split, tuple(_OFFICIAL))
-        eval_folder = locate(
-            _NAME, root, _INSIDE, _LIST, _HOW + (", then leave download=True away" if download else "")
-        )
+        eval_folder = locate(_NAME, root, _INSIDE, _LIST, _HOW + (", then omit download=True" if download else ""))
         folder = eval_folder.parent if eval_folder.name == "Eval" else eval_folder
         images = folder / "Img" if (folder / "Img" / "img").is_dir() else folder
 

@@ -59,16 +59,14 @@ def retrieval(
         reference_labels: their labels, ``(n,)``.
         ks: the values of k in ``"R@k"``; with metrics over all ranks, a large k takes no additional time.
         metrics: names such as ``"P@10"``, or ``"P@k"`` for each of ``ks``; by default ``R@k, P@1, RP, MAP@R, MRR, mAP``.
-        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
-            ``"poincare"`` or an object.
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``, ``"poincare"`` or an object.
         ties: ``"expected"``, each metric's expectation over all orders of a tie; ``"optimistic"``, positives first;
             ``"pessimistic"``, negatives first.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
             and reference indices that returns a boolean matrix; or a relation.
         ids: the sample id of each query, ``(m,)`` integers; a query is not compared with a reference that has its id.
         reference_ids: the sample id of each reference, ``(n,)``.
-        exclude_self: set this if the references begin with the queries, in their order: a query is then not compared
-            with itself.
+        exclude_self: whether the references begin with the queries, in their order; a query then skips itself.
         without_positives: ``"leave_out"`` excludes queries without a positive from every mean; ``"zero"`` counts each as 0.
         reduce: ``"mean"`` over queries; ``"none"``, a tensor with one value per query, and their indices under
             ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under ``"class"`` and the

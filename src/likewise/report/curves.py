@@ -88,7 +88,7 @@ def weights_note(runs: Sequence[Run]) -> str:
         >>> row = {"kind": "lens", "epoch": 1.0, "samples": 4096, "anchors": 256, "seconds": 0.5}
         >>> end = {"kind": "end", "seconds": 50.0}
         >>> weights_note([("one", 0, Record(Path("one"), {}, [row, end], [], [], []))])
-        'One step looked at, in 1.0% of the time; 256 anchors of 4,096 stand for a batch.'
+        'One step recorded, in 1.0% of the time; 256 of 4,096 anchors are used as a sample of each batch.'
     """
     looks = [row for _, _, record in runs for row in record.of_kind("lens")]
     if not looks:

@@ -66,7 +66,7 @@ def read_run(folder: Path) -> Record:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     record = read_run(Path(folder))
         >>> record.gaps[0]
-        'There is no run.yaml, so the configuration, the command and the versions are not known.'
+        'run.yaml is missing, so the configuration, the command and the versions are unknown.'
     """
     gaps: list[str] = []
     description = _description(folder / "run.yaml", gaps)

@@ -165,7 +165,7 @@ def seal_of(record: Record, shown: Sequence[str]) -> Seal:
         >>> opened = {"opened": "2026-03-01T14:05:09+00:00", "why": "to look", "finished": False}
         >>> seal = seal_of(Record(Path("one"), {}, [], [opened], [], []), [])
         >>> seal.short, seal.warnings
-        ('opened once', ['The test set was opened once before training had ended: what was seen may have guided it.'])
+        ('opened once', ['The test set was opened once before training had ended: its results may have influenced training.'])
     """
     openings = record.openings
     early = sum(1 for each in openings if not each.get("finished"))

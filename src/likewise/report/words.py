@@ -25,7 +25,7 @@ def meaning_of(metric: str) -> str:
 
     Examples:
         >>> meaning_of("R@10"), meaning_of("accuracy")
-        ('the right class is among the first 10', '')
+        ('a neighbor of the right class is among the first 10', '')
     """
     if metric == "R@1":
         return "the nearest neighbor is of the right class"

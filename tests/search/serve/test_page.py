@@ -398,7 +398,7 @@ def test_faults_are_sentences(page: Page, tmp_path: Path):
     page.open("#/item/4711")
     assert page.text("#alarm p") == "There is no item 4711 in shapes."
     page.open("#/upload/7")
-    assert "drop it once more" in page.text("#alarm p")
+    assert "drop it again" in page.text("#alarm p")
 
 
 def test_a_token_is_asked_for_and_a_server_that_has_gone(browser: Browser, shapes: Index, tmp_path: Path):
