@@ -22,9 +22,6 @@ NO_FORMULAS = {
     "PDDMLoss",
     "QuadrupletLoss",
     "QuadrupletWiseLoss",
-    "SubCenterArcFaceLoss",
-    "SoftTripleLoss",
-    "SoftTripleLoss-one-center",
     "ProxyGMLLoss",
     "WeightedPairLoss",
     "ContrastiveLoss-poincare",
@@ -163,3 +160,42 @@ def test_only_proxies_learn(monkeypatch: pytest.MonkeyPatch) -> None:
             loss(embeddings, labels).backward()
             found.append(loss.proxies.grad)
         torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+
+
+HEADS_WITH_CENTERS = [
+    partial(losses.SubCenterArcFaceLoss, 10, 5, centers=3),
+    partial(losses.SoftTripleLoss, 10, 5, centers=4, gamma=0.5),
+    partial(losses.SoftTripleLoss, 10, 5, centers=1, gamma=0.2, tau=0.0),
+]
+
+
+def seeded(make, duplicate: bool = False, **options):
+    """A head with the same proxies for every backend; with ``duplicate``, each class's first two centers are equal."""
+    torch.manual_seed(0)
+    head = make(**options)
+    if duplicate:
+        with torch.no_grad():
+            head.proxies[1 :: head.centers] = head.proxies[0 :: head.centers]
+    return head
+
+
+@pytest.mark.parametrize("make", HEADS_WITH_CENTERS, ids=["nearest", "blended", "one"])
+def test_pooled_centers(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In half precision, where centers tie, and where classes are sampled and so out of order."""
+    embeddings, labels = batch(34, 5, 10)
+    for way in WAYS:
+        take(monkeypatch, way)
+        check(partial(seeded, lambda **options: make(**options).half()), embeddings.half(), labels)
+        if make.keywords["centers"] > 1:
+            check(partial(seeded, make, duplicate=True), embeddings, labels)
+        check(
+            partial(seeded, lambda **options: make(sampled=10, generator=torch.Generator().manual_seed(1), **options)),
+            embeddings,
+            labels,
+        )
+
+
+def test_too_many_centers_are_refused() -> None:
+    embeddings, labels = batch(12, 5, 10)
+    with pytest.raises(TypeError, match="32 centers that are pooled by NearestCenter, which has no kernel"):
+        losses.SubCenterArcFaceLoss(10, 5, centers=32, backend="triton")(embeddings, labels)

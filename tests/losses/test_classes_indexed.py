@@ -19,7 +19,9 @@ from likewise.formula import (
     BOTH,
     NEGATIVES,
     POSITIVES,
+    BlendedCenters,
     Masks,
+    NearestCenter,
     PairBatch,
     add_up,
     count,
@@ -35,7 +37,6 @@ from likewise.formula.batch import similarity_hook
 from likewise.formula.expressions import Number, PerAnchor, PerReference
 from likewise.formula.folds import Count, Mean, Sum
 from likewise.formula.traversal import walk
-from likewise.losses.centers import blend_centers, nearest_center
 from likewise.testing import loop_over
 from tests.losses.test_classes import MAKERS, C, D, batch, make, value_and_gradients
 
@@ -331,14 +332,14 @@ def test_a_gradient_penalty_through_chunks_is_the_slope_of_the_gradient():
 def test_nearest_centers_share_a_tie():
     """Class 0 has its two largest alike; class 1 has one."""
     similarities = torch.tensor([[[0.5, 0.5, 0.1], [0.2, 0.3, 0.1]]], requires_grad=True)
-    best = nearest_center(similarities)
+    best = NearestCenter()(similarities)
     best.backward(torch.tensor([[2.0, 3.0]]))
     assert torch.equal(best.detach(), torch.tensor([[0.5, 0.3]]))
     assert torch.equal(similarities.grad, torch.tensor([[[1.0, 1.0, 0.0], [0.0, 3.0, 0.0]]]))
 
 
 @pytest.mark.parametrize("strided", [False, True])
-@pytest.mark.parametrize("pool", [nearest_center, lambda x: blend_centers(x, 0.1)], ids=["nearest", "blend_centers"])
+@pytest.mark.parametrize("pool", [NearestCenter(), BlendedCenters(0.1)], ids=["nearest", "blended"])
 def test_pooling_has_two_derivatives_on_any_strides(pool: Callable[[Tensor], Tensor], strided: bool):
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(2, 3, 4, dtype=torch.float64, generator=generator)
@@ -350,7 +351,7 @@ def test_pooling_has_two_derivatives_on_any_strides(pool: Callable[[Tensor], Ten
 def test_blended_centers_by_hand():
     """Weights 1/4 and 3/4 at a temperature of one: similarities 0 and log 3."""
     similarities = torch.tensor([[[0.0, math.log(3.0)]]])
-    torch.testing.assert_close(blend_centers(similarities, 1.0), torch.tensor([[0.75 * math.log(3.0)]]))
+    torch.testing.assert_close(BlendedCenters(1.0)(similarities), torch.tensor([[0.75 * math.log(3.0)]]))
 
 
 # ------------------------------------------------------------------------------------------------ large masks

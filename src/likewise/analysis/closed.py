@@ -325,7 +325,7 @@ def _with_proxies(
     classes = Labels(batch.relation.labels, batch.relation.reference_labels[::centers])
     with torch.enable_grad():
         of_centers = batch.similarities().detach().requires_grad_()
-        pooled = loss.pool(of_centers.reshape(len(of_centers), -1, centers))  # (m, classes)
+        pooled = loss.pooling(of_centers.reshape(len(of_centers), -1, centers))  # (m, classes)
         derivatives = _pair_derivatives(PairBatch(classes, matrix=pooled.detach()), formulas)
         return _weigh(batch, torch.autograd.grad(pooled, of_centers, derivatives)[0])
 

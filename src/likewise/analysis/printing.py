@@ -22,6 +22,7 @@ from likewise.formula import (
     Formula,
     Hyper,
     MatrixLoss,
+    NearestCenter,
     Number,
     PerAnchor,
     PerPair,
@@ -318,7 +319,7 @@ def _by_hand(loss: Any, role: str, what: str) -> str:
 def _pool(loss: Any, between: str) -> str:
     if between != Between.SAMPLES_CLASSES.value:
         return "null"
-    return "nearest" if type(loss).pool is ProxyLoss.pool else _by_hand(loss, "pool", "the pooling")
+    return "nearest" if isinstance(loss.pooling, NearestCenter) else _by_hand(loss, "pool", "the pooling")
 
 
 def _similarity(loss: Any, between: str) -> str:

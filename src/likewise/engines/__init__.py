@@ -23,7 +23,6 @@ __all__ = [
 ]
 
 # Used by miners, losses and tools.
-from likewise.engines.blending import blend as blend
 from likewise.engines.chosen import similarities_at as similarities_at
 from likewise.engines.hinges import count_within as count_within
 from likewise.engines.mapping import WholeRows as WholeRows

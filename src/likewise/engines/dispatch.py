@@ -25,14 +25,17 @@ from likewise.engines.positive_index import find_positive_index
 from likewise.engines.schedule import Engine
 from likewise.formula import (
     SNR,
+    BlendedCenters,
     Cosine,
     Declaration,
     Dot,
     Euclidean,
     Labels,
+    NearestCenter,
     PairBatch,
     Pooled,
     PositiveIndex,
+    Regularizer,
     Similarity,
     SquaredEuclidean,
     Term,
@@ -56,7 +59,7 @@ Measured on an H200 (docs/benchmarks-engines.md): at 2,048 squared 2.4 ms agains
 against 8.7.
 """
 
-KERNELS_IN_GRAPH = (2**21, 2**28)
+KERNELS_IN_GRAPH = (2**21, 2**31)
 """The numbers of pairs between which a CUDA graph runs generated kernels.
 
 Fewer pairs do not need kernels; more pairs hide the kernel launches.
@@ -69,6 +72,9 @@ INDEX_FROM = 2**18
 """The number of pairs from which an index of positives is faster than masks on a CPU, its computation included."""
 
 IN_KERNELS = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
+POOLED_IN_KERNELS = (NearestCenter, BlendedCenters)
+MOST_CENTERS = 31
+"""The number of centers per class up to which kernels pool: the bits of an integer tell which centers are nearest."""
 
 
 class EngineKind(Enum):
@@ -129,7 +135,8 @@ def choose(batch: PairBatch, backend: str = "auto") -> Plan:
     m, n = batch.shape
     pairs, device = batch.group.largest(m) * n, batch.relation.device.type  # the same decision on all ranks
     rows = EngineKind.CHUNKED if pairs >= CHUNK_FROM.get(device, CHUNK_FROM["cuda"]) else EngineKind.DENSE
-    in_kernels = pairs >= TRITON_FROM and _runs_in_kernels(batch)
+    products = pairs * (1 if batch.similarity is None else batch.similarity.pooled)
+    in_kernels = products >= TRITON_FROM and _runs_in_kernels(batch)
     return Plan(backend, EngineKind.TRITON if in_kernels else rows, rows)
 
 
@@ -148,7 +155,7 @@ def choose_in_graph(
         similarity: how embeddings are compared.
         miner: the loss's miner, or ``None``.
         dtype: the dtype of embeddings and references together.
-        pairs: the number of pairs.
+        pairs: the number of pairs, with each center counted.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, Cosine, per_pair, s
@@ -156,18 +163,27 @@ def choose_in_graph(
         'dense'
     """
     least, most = KERNELS_IN_GRAPH
-    terms = [item for each in declarations for item in (each if isinstance(each, tuple) else (each,))]
+    items = [item for each in declarations for item in (each if isinstance(each, tuple) else (each,))]
+    terms = [item for item in items if not isinstance(item, Regularizer)]  # a regularizer reads no matrix
     # folds over each positive read the number of positives from the device, and numbers per pair are matrices
     plain = all(isinstance(term, Term) and not (term.folds_each_positive or term.reads_pair_numbers) for term in terms)
     mined = miner is None or hasattr(miner, "keep")
-    fits = least <= pairs < most and dtype != torch.float64 and type(similarity) in IN_KERNELS
+    fits = least <= pairs < most and dtype != torch.float64 and _has_kernels(similarity)
     return EngineKind.TRITON if fits and plain and mined and has_triton() else EngineKind.DENSE
 
 
 def _runs_in_kernels(batch: PairBatch) -> bool:
-    fits = batch.dtype == torch.float32 and type(batch.similarity) in IN_KERNELS and batch.matrix is None
+    fits = batch.dtype == torch.float32 and _has_kernels(batch.similarity) and batch.matrix is None
     # kernels finish their folds, but shards need unfinished states
     return batch.relation.device.type == "cuda" and fits and batch.shards is SINGLE_PROCESS and has_triton()
+
+
+def _has_kernels(similarity: Similarity | None) -> bool:
+    """Whether kernels can compute a similarity."""
+    if not isinstance(similarity, Pooled):
+        return type(similarity) in IN_KERNELS
+    pools = type(similarity.pool) in POOLED_IN_KERNELS and similarity.centers <= MOST_CENTERS
+    return pools and type(similarity.base) in (Cosine, Dot)
 
 
 @functools.cache
@@ -193,10 +209,10 @@ def _check_triton(batch: PairBatch) -> None:
         raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
     if not has_triton():
         raise ImportError("backend='triton' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
-    if isinstance(batch.similarity, Pooled):
+    if isinstance(batch.similarity, Pooled) and not _has_kernels(batch.similarity):
         raise TypeError(
-            "backend must be 'auto', 'chunked' or 'dense' where centers are pooled, which is not a formula, "
-            "but it is 'triton'"
+            f"backend must be 'auto', 'chunked' or 'dense' for {batch.similarity.centers} centers that are pooled by "
+            f"{type(batch.similarity.pool).__name__}, which has no kernel, but it is 'triton'"
         )
 
 

@@ -38,8 +38,8 @@ Known: TypeAlias = dict[Hashable, Recording | int | None]
 UP_TO = 2**24
 """The number of pairs below which a batch uses a graph with the whole matrix; larger ones keep the GPU busy."""
 
-POOLED_UP_TO = 2**25
-"""The same for heads with several centers per class, counting centers: their matrix takes at most 128 MiB."""
+INPUT_BYTES = 2**27
+"""Bytes of inputs up to which a graph pays: each call copies its inputs and its gradients."""
 
 BUDGET = 2**30
 """Bytes that the graphs of one stream may hold."""
@@ -113,6 +113,8 @@ class Graphs:
         if not self.recorder.accepts(device) or torch.compiler.is_compiling() or torch.is_anomaly_enabled():
             return False
         if is_transformed() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+            return False
+        if sum([tensor.nbytes for tensor in tensors]) > INPUT_BYTES:
             return False
         for tensor in tensors:
             plain = type(tensor) is Tensor or type(tensor) is torch.nn.Parameter

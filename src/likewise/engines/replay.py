@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from likewise.distributed import SINGLE_PROCESS, current_group
 from likewise.engines import graphs
 from likewise.engines.dispatch import KERNELS_IN_GRAPH, EngineKind, choose_in_graph
-from likewise.formula import as_similarity, can_read_values, has_similarity_hook, sort_declaration
+from likewise.formula import Pooled, as_similarity, can_read_values, has_similarity_hook, sort_declaration
 
 _OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
 """Attributes that torch adds to a loss."""
@@ -107,12 +107,13 @@ def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
 def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> EngineKind | None:
     """The engine that is captured; ``None`` if the batch is too large for a graph."""
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
+    pooled = getattr(loss, "pools_centers", False)
     # small batches do not depend on the declaration; up to its limit, a table of proxies is faster as a whole
-    least = graphs.UP_TO if hasattr(loss, "proxies") else KERNELS_IN_GRAPH[0]
-    if getattr(loss, "pools_centers", False):  # kernels of formulas do not pool
-        return EngineKind.DENSE if pairs < graphs.POOLED_UP_TO else None
+    least = graphs.UP_TO if hasattr(loss, "proxies") and not pooled else KERNELS_IN_GRAPH[0]
     if pairs >= least and embeddings is not None:
         similarity, dtype = as_similarity(loss.similarity), embeddings.dtype
+        if pooled:
+            similarity = Pooled(similarity, loss.proxies_per_class, loss.pooling)
         if len(arguments) > 2 and arguments[2] is not None:
             dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch
         if (

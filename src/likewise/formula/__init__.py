@@ -140,6 +140,10 @@ from likewise.formula.operations import sin as sin
 from likewise.formula.operations import tanh as tanh
 from likewise.formula.pair_numbers import AtPositive as AtPositive
 from likewise.formula.pair_numbers import PerTriplet as PerTriplet
+from likewise.formula.pooling import BlendedCenters as BlendedCenters
+from likewise.formula.pooling import NearestCenter as NearestCenter
+from likewise.formula.pooling import Pooling as Pooling
+from likewise.formula.pooling import SummedCenters as SummedCenters
 from likewise.formula.precision import full_precision as full_precision
 from likewise.formula.precision import half_of_products as half_of_products
 from likewise.formula.reductions import ClassWeighted as ClassWeighted

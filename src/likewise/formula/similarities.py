@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from likewise.formula.checks import one_of
 from likewise.formula.operations import safe_sqrt
+from likewise.formula.pooling import Pooling
 from likewise.formula.precision import autocast_is_on
 from likewise.formula.similarity_base import Similarity
 from likewise.formula.unit import unit
@@ -251,20 +251,22 @@ class Pooled(Similarity):
     Args:
         base: how an anchor and a reference are compared.
         centers: the number of references of each class.
-        pool: maps similarities ``(m, classes, centers)`` to ``(m, classes)``.
+        pool: maps similarities ``(m, classes, centers)`` to ``(m, classes)``; kernels run those of
+            `likewise.formula.pooling`.
 
     Examples:
         >>> import torch
-        >>> nearest = Pooled(Cosine(), 2, lambda similarities: similarities.amax(dim=2))
+        >>> from likewise.formula import NearestCenter
+        >>> nearest = Pooled(Cosine(), 2, NearestCenter())
         >>> nearest(torch.eye(2)[:1], torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]))
         tensor([[1., 0.]])
     """
 
     base: Similarity
     centers: int
-    pool: Callable[[Tensor], Tensor]
+    pool: Pooling
 
-    def __init__(self, base: Similarity, centers: int, pool: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, base: Similarity, centers: int, pool: Pooling) -> None:
         for name, value in (("normalize", base.normalize), ("base", base), ("centers", centers), ("pool", pool)):
             object.__setattr__(self, name, value)
 

@@ -21,9 +21,11 @@ from likewise.formula import (
     LogSumExp,
     MatrixLoss,
     PairBatch,
+    Pooling,
     Regularizer,
     RowChunk,
     Similarity,
+    SummedCenters,
     Term,
     TermValues,
     add_up,
@@ -250,9 +252,10 @@ class ProxyGMLLoss(ProxyLoss):
         among = Regularizer(lambda: self.weight * self.among_proxies())
         return {Between.SAMPLES_PROXIES: (MatrixLoss.by_rows(self._of_rows), among)}
 
-    def pool(self, similarities: Tensor) -> Tensor:
+    @property
+    def pooling(self) -> Pooling:
         """The sum over a class's proxies."""
-        return similarities.sum(dim=2)
+        return SummedCenters()
 
     def _by_class(self, of_proxies: Tensor) -> Tensor:
         """Columns of proxies as classes and centers: ``(m, classes · centers) -> (m, classes, centers)``."""

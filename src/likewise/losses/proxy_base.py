@@ -16,7 +16,9 @@ from likewise.formula import (
     POSITIVES,
     Declaration,
     Formula,
+    NearestCenter,
     Operand,
+    Pooling,
     Reduction,
     RelationLike,
     Similarity,
@@ -40,7 +42,6 @@ from likewise.formula import (
     whole_number,
 )
 from likewise.losses.base import LabelKind, parameter_groups
-from likewise.losses.centers import nearest_center
 from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
 from likewise.losses.declaration_cache import cached_declaration, state_without_declaration
 from likewise.losses.proxies import ProxyTable, Queue
@@ -196,9 +197,10 @@ class ProxyLoss(nn.Module):
         """The state without the cached declaration."""
         return state_without_declaration(self)
 
-    def pool(self, similarities: Tensor) -> Tensor:
-        """The similarity of a sample to a class from those to its centers, ``(m, classes, centers) -> (m, classes)``."""
-        return nearest_center(similarities)
+    @property
+    def pooling(self) -> Pooling:
+        """How the similarity of a sample to a class follows from those to its centers."""
+        return NearestCenter()
 
     def between_proxies(self, samples: Tensor, proxies: Tensor) -> tuple[Similarity, Tensor]:
         """How proxies are compared with each other, and the vectors that represent them, ``(n, any)``."""
@@ -359,7 +361,7 @@ class ProxyLoss(nn.Module):
         """`logits` of checked samples, for some of the classes."""
         rows = slice(classes.start * self.proxies_per_class, classes.stop * self.proxies_per_class)
         similarities = as_similarity(self.similarity)(samples, self.proxies[rows].to(samples.dtype))
-        return self.pool(similarities.reshape(len(samples), -1, self.proxies_per_class))
+        return self.pooling(similarities.reshape(len(samples), -1, self.proxies_per_class))
 
     def classify(self, embeddings: Tensor) -> Tensor:
         """Return the class with the largest of a sample's `logits`, the first one in a tie.

@@ -61,7 +61,7 @@ def compare_samples_with_proxies(
     )
     batch = PairBatch(
         relation,
-        Pooled(similarity, table.centers, loss.pool) if pooled else similarity,
+        Pooled(similarity, table.centers, loss.pooling) if pooled else similarity,
         anchors=samples,
         references=table.rows,
         group=group if loss.shard is None else SINGLE_PROCESS,

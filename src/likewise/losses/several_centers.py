@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from likewise.distributed import current_group
 from likewise.engines import TableChunks, plan_chunks
 from likewise.formula import (
+    BlendedCenters,
     Declaration,
+    Pooling,
     Regularizer,
     check_classes,
     full_precision,
@@ -21,7 +23,6 @@ from likewise.formula import (
     s,
     unit,
 )
-from likewise.losses.centers import blend_centers
 from likewise.losses.proxy_base import ProxyLoss, cross_entropy
 from likewise.losses.proxy_batches import Between
 from likewise.losses.softmax import arc_logit
@@ -146,9 +147,10 @@ class SoftTripleLoss(ProxyLoss):
         """Kaiming uniform, as the authors' code does."""
         nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
 
-    def pool(self, similarities: Tensor) -> Tensor:
+    @property
+    def pooling(self) -> Pooling:
         """Centers weighted by their softmax."""
-        return blend_centers(similarities, self.gamma)
+        return BlendedCenters(self.gamma)
 
     def declare(self) -> dict[Between, Declaration]:
         """A margin softmax over classes, and the regularizer on centers."""

@@ -35,6 +35,7 @@ from likewise.engines.triton.kernel_source import (
 from likewise.engines.triton.kernels import (
     FOLD_SHAPES,
     GRADIENT_SHAPES,
+    POOLED_SHAPES,
     Kernel,
     TileShape,
     compile_source,
@@ -165,18 +166,21 @@ class FoldJob:
     ) -> tuple[list[Kernel], list[Leaf]]:
         """Return the kernels of some terms, compiled or from the cache, and their leaves."""
         keep, layout = self.engine.keep, self.layout
-        structure, leaves = find_structure([layout.link, *(keep or ()), *[term.curve for term in terms]])
+        pool = layout.pool
+        numbers = () if pool is None else pool.numbers
+        structure, leaves = find_structure([layout.link, *(keep or ()), *[term.curve for term in terms], *numbers])
         positions = {leaf.node: k for k, leaf in enumerate(leaves)}
         folds = tuple(
             (type(term.fold).__name__, term.over.value, tuple(positions[node] for node in term.by)) for term in terms
         )
         option_key = (positions.get(options[0]), *options[1:]) if options else ()
         scaled = layout.product.scaled
-        key = (kind, structure, folds, layout.pairing, layout.ordered, scaled, keep is not None, option_key)
+        pool_key = None if pool is None else (pool.name, pool.centers)
+        key = (kind, structure, folds, layout.pairing, layout.ordered, scaled, keep is not None, pool_key, option_key)
         if key not in _KERNELS:
             weights = sum(term.fold.weight_count for term in terms) if kind == "gradient" else 0
             extra = [Leaf(Number(0.0), "row") for _ in range(weights)]
-            spec = KernelSpec((*leaves, *extra), layout.link, keep, layout.pairing, scaled)
+            spec = KernelSpec((*leaves, *extra), layout.link, keep, layout.pairing, scaled, pool)
             _KERNELS[key] = [compile_source(source) for source in _write_sources(spec, terms, layout.ordered, options)]
         return _KERNELS[key], leaves
 
@@ -202,6 +206,7 @@ class FoldJob:
     def choose_tiles(self, m: int, n: int, shapes: dict[int, TileShape]) -> TileShape:
         """Choose the tiles of a rectangle; for exact folds those of the whole matrix, so that both passes have the same bits."""
         operands = self.layout.operands
+        shapes = shapes if self.layout.pool is None else POOLED_SHAPES
         if self.exact:
             m, n, _ = operands.size
         return operands.choose_tiles(m, n, shapes)
@@ -286,7 +291,10 @@ class _FoldGradients:
         kernels, values = self._bound[by, split]
         shape = self.job.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], GRADIENT_SHAPES)
         # gradients that enter a product may be rounded, those that are only summed may not
-        return operands.write_gradients(kernels, shape, rows, columns, values, split=split, rounded=by is s)
+        centers = self.job.layout.centers if by is s else 1
+        return operands.write_gradients(
+            kernels, shape, rows, columns, values, split=split, rounded=by is s, centers=centers
+        )
 
 
 class _Folds(torch.autograd.Function):

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from likewise.engines.triton.folds import FoldTemplate
+from likewise.engines.triton.pooling import CENTER_SCALE, PoolTemplate
 from likewise.engines.triton.printer import Leaf, Writer, varies_by_pair
 from likewise.formula import Formula, Number, Side, derivative, is_condition, s
 
@@ -65,6 +66,7 @@ class KernelSpec:
         keep: the miner's conditions for positives and negatives.
         pairing: how positive and negative pairs are determined.
         scaled: multiply products by a factor per row and column.
+        pool: how the centers of a class are pooled; ``None`` if a column is a reference.
     """
 
     leaves: tuple[Leaf, ...]
@@ -72,6 +74,7 @@ class KernelSpec:
     keep: tuple[Formula, Formula] | None
     pairing: Pairing
     scaled: bool
+    pool: PoolTemplate | None = None
 
 
 ARGUMENTS = (
@@ -97,10 +100,10 @@ class Tiles(Enum):
     MIXED = "all others"
 
 
-def _head(spec: KernelSpec, tiles: Tiles) -> list[str]:
+def _head(spec: KernelSpec, tiles: Tiles, *, for_gradient: bool = False) -> list[str]:
     """Write the loop over tiles, up to the product of each pair."""
     numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
-    flat = "" if tiles is Tiles.MIXED else ", flatten=True"
+    flat = "" if tiles is Tiles.MIXED or spec.pool is not None else ", flatten=True"
     lines = [
         "@triton.jit",
         f"def kernel({ARGUMENTS}{numbers}, {CONSTANTS}):",
@@ -124,18 +127,62 @@ def _head(spec: KernelSpec, tiles: Tiles) -> list[str]:
         "a_rows, a_columns = tl.where(here, rows, 0), tl.where(there, columns, 0)",
         "if WIDE:",
         "    a_rows, a_columns = a_rows.to(tl.int64), a_columns.to(tl.int64)",
-        "s = _product(A, R, a_rows, a_columns, D, BM, BN, BK, PRECISION)",
     ]
     if spec.scaled:
-        product += [
-            "right_scale = tl.load(column_scale + columns, mask=there, other=0.0)[None, :]",
-            "left_scale = tl.load(row_scale + rows, mask=here, other=0.0)[:, None]",
-            "s = s * (left_scale * right_scale)",
-        ]
+        product.append("left_scale = tl.load(row_scale + rows, mask=here, other=0.0)[:, None]")
+    if spec.pool is not None:
+        product += _pool_lines(spec, spec.pool, for_gradient)
+    else:
+        product.append("s = _product(A, R, a_rows, a_columns, D, BM, BN, BK, PRECISION)")
+        if spec.scaled:
+            product += [
+                "right_scale = tl.load(column_scale + columns, mask=there, other=0.0)[None, :]",
+                "s = s * (left_scale * right_scale)",
+            ]
     lines += [TILE + line for line in body]
     if tiles is Tiles.MIXED:
         lines.append(TILE + "if not plain:")
     return lines + [_indent(tiles) + line for line in product]
+
+
+def _pool_lines(spec: KernelSpec, pool: PoolTemplate, for_gradient: bool) -> list[str]:
+    """Write the loop over the centers of a tile's classes, which pools their similarities."""
+    inside = [*_center_lines(spec), *(pool.remember if for_gradient else ()), *pool.step]
+    lines = [*pool.start, f"for center in range({pool.centers}):", *[f"    {line}" for line in inside], *pool.finish]
+    return _fill_numbers(spec, pool, lines)
+
+
+def _center_lines(spec: KernelSpec) -> list[str]:
+    """Write the similarities ``t`` to one center of each class."""
+    lines = ["t = _product(A, R, a_rows, a_columns + center * code_stride, D, BM, BN, BK, PRECISION)"]
+    return [*lines, f"t = t * (left_scale * {CENTER_SCALE})"] if spec.scaled else lines
+
+
+def _fill_numbers(spec: KernelSpec, pool: PoolTemplate, lines: list[str]) -> list[str]:
+    names = {leaf.node: f"leaf{k}" for k, leaf in enumerate(spec.leaves)}
+    writer = Writer(names, "", "n")
+    numbers = [writer.value(number) for number in pool.numbers]
+    return [line.format(*numbers) for line in lines]
+
+
+def _write_center_gradients(spec: KernelSpec, pool: PoolTemplate, inside: str, split: bool) -> list[str]:
+    """Write the gradients by the similarities to each center: a row has those of the first centers, then the second."""
+    lines = list(pool.before_gradient)
+    steps = _center_lines(spec) if pool.repeats else []
+    steps.append(f"value = {pool.share}")
+    if spec.scaled:
+        steps.append(f"value = value * (left_scale * {CENTER_SCALE})")
+    steps += _store_lines("value", "place + center * (n - first_column)", inside, split)
+    return _fill_numbers(spec, pool, [*lines, f"for center in range({pool.centers}):", *[f"    {x}" for x in steps]])
+
+
+def _store_lines(value: str, place: str, inside: str, split: bool) -> list[str]:
+    """Write the stores of a gradient, rounded, and of the rounding errors."""
+    lines = [f"rounded = {value}.to(out.dtype.element_ty)", f"tl.store(out + {place}, rounded, mask={inside})"]
+    if split:
+        rest = f"({value} - rounded.to(tl.float32)).to(rest.dtype.element_ty)"
+        lines.append(f"tl.store(rest + {place}, {rest}, mask={inside})")
+    return lines
 
 
 def _indent(tiles: Tiles) -> str:
@@ -292,7 +339,8 @@ def write_gradient_kernel(
         split: store rounding errors in a second matrix.
     """
     plain, indent = tiles is Tiles.PLAIN, _indent(tiles)
-    lines = _head(spec, tiles)
+    pool = spec.pool if by is s else None
+    lines = _head(spec, tiles, for_gradient=pool is not None)
     writer = Writer({}, indent, "v")
     weights = _weight_names(spec, terms)
     similarity, sums = "s", []
@@ -313,15 +361,13 @@ def write_gradient_kernel(
     inside = f"{here}[:, None] & there[None, :]"
     tail = [f"g = {' + '.join(sums) or 'tl.zeros([BM, BN], tl.float32)'}"]
     tail += [] if link_derivative == "1.0" else [f"g = g * {link_derivative}"]
+    tail.append("place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]")
     # with both scales, one matrix serves the gradients of both factors; each then divides by its own scale
-    tail += ["g = g * (left_scale * right_scale)"] if spec.scaled and by is s else []
-    tail += [
-        "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]",
-        "rounded = g.to(out.dtype.element_ty)",
-        f"tl.store(out + place, rounded, mask={inside})",
-    ]
-    if split:
-        tail.append(f"tl.store(rest + place, (g - rounded.to(tl.float32)).to(rest.dtype.element_ty), mask={inside})")
+    if pool is not None:
+        tail += _write_center_gradients(spec, pool, inside, split)
+    else:
+        tail += ["g = g * (left_scale * right_scale)"] if spec.scaled and by is s else []
+        tail += _store_lines("g", "place", inside, split)
     return "\n".join(lines + [indent + line for line in tail]) + "\n"
 
 

@@ -105,6 +105,8 @@ FOLD_SHAPES = {2: TileShape(128, 256, 64, 8, 3), 4: TileShape(128, 128, 32, 8, 3
 """For folds, by the item size of the operands; measured on an H200."""
 GRADIENT_SHAPES = {2: TileShape(128, 128, 64, 8, 3), 4: TileShape(128, 128, 32, 8, 3)}
 """For gradients, which need more registers."""
+POOLED_SHAPES = {2: TileShape(64, 128, 64, 8, 3), 4: TileShape(64, 128, 32, 8, 3)}
+"""For classes with several centers, which need several tiles of registers."""
 GROUP = 8
 """Rows of tiles that are traversed together; see `device_functions`."""
 JOIN_ROWS = 128
@@ -141,7 +143,8 @@ class Operands:
 
     Args:
         left: the operand of the anchors, ``(m, width)``, contiguous, with rows of a multiple of 16 bytes.
-        right: the operand of the references, ``(n, width)``.
+        right: the operand of the references, ``(n, width)``, or of the centers of n classes, ``(centers · n, width)``: the
+            first centers of all classes, then the second.
         scale: factors of the products, per anchor and per reference, or ``None``.
         labels: of anchors and references, or ``None`` if there are codes.
         ids: the index of each anchor among the references, and of each reference, or ``None``.
@@ -187,6 +190,7 @@ class Operands:
         *,
         split: bool,
         rounded: bool = True,
+        centers: int = 1,
     ) -> tuple[Tensor, ...]:
         """Write the gradients by the similarities of a rectangle, as one matrix or as the sum of two.
 
@@ -198,8 +202,9 @@ class Operands:
             leaves: the values of the kernels' leaves.
             split: return two matrices; the second has the rounding errors of the first.
             rounded: round to `gradient_dtype`, for a product.
+            centers: the number of gradients of each row and column.
         """
-        height, width = rows[1] - rows[0], columns[1] - columns[0]
+        height, width = rows[1] - rows[0], (columns[1] - columns[0]) * centers
         dtype = self.gradient_dtype if rounded else torch.float32
         # rows that begin at multiples of 16 are stored as whole vectors
         both = self.left.new_empty(1 + split, height, width + -width % 16, dtype=dtype)[:, :, :width]
@@ -226,7 +231,7 @@ class Operands:
             self.left, self.right, *scale, *labels, *ids,
             empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
             out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
-            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, max(m, n) * width >= 2**31,
+            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, max(m, len(self.right)) * width >= 2**31,
         )  # fmt: skip
         launch(kernel, programs, arguments, self.device, warps=shape.warps, stages=shape.stages)
 

@@ -12,8 +12,9 @@ from torch import Tensor
 from likewise.engines.triton.factor import Factor, pad_width
 from likewise.engines.triton.kernel_source import Pairing
 from likewise.engines.triton.kernels import Operands
+from likewise.engines.triton.pooling import PoolTemplate, find_pool_template
 from likewise.engines.triton.product import ProductSpec, make_factors
-from likewise.formula import Formula, Labels, Mined, PairBatch, Relation, s
+from likewise.formula import Formula, Labels, Mined, PairBatch, Pooled, Relation, s
 
 MIN_SORTED_PAIRS = 2**20
 """The number of pairs from which a batch is sorted by label; most tiles then contain only negatives."""
@@ -49,6 +50,8 @@ class Layout:
         link: the similarity as a formula of the product.
         link_values: the values of the link's leaves.
         ordered: anchors and references are sorted by label.
+        column_order: the order of the matrix's columns; ``None`` for that of the batch.
+        pool: how the centers of a column are pooled; ``None`` if a column is a reference.
     """
 
     left: Factor
@@ -59,6 +62,13 @@ class Layout:
     link: Formula
     link_values: dict[Formula, Tensor]
     ordered: bool
+    column_order: Tensor | None = None
+    pool: PoolTemplate | None = None
+
+    @property
+    def centers(self) -> int:
+        """The number of references of each column."""
+        return 1 if self.pool is None else self.pool.centers
 
     def sort_rows(self, vector: Tensor) -> Tensor:
         """Bring a vector with one entry per anchor into the order of the operands."""
@@ -66,7 +76,7 @@ class Layout:
 
     def sort_columns(self, vector: Tensor) -> Tensor:
         """Bring a vector with one entry per reference into the order of the operands."""
-        return vector if self.right.order is None else vector[self.right.order]
+        return vector if self.column_order is None else vector[self.column_order]
 
     def unsort_rows(self, vector: Tensor) -> Tensor:
         """Bring a vector with one entry per anchor back into the order of the batch."""
@@ -81,14 +91,14 @@ class Layout:
         if writer.symmetric:
             return self._compute_symmetric(writer), None
         # chunks divide the longer side, whose gradients they complete; those of the shorter side are summed over chunks
-        m, n, width = self.operands.size
-        wide = n >= m
+        m, n, _ = self.operands.size
+        wide = n >= m and self.pool is None  # the centers of some classes are not consecutive
         long, short = (self.right, self.left) if wide else (self.left, self.right)
         of_long, of_short = (of_right, of_left) if wide else (of_left, of_right)
-        short_operand, whole = without_float16(short.operand), (0, min(m, n))
-        summed = short_operand.new_zeros(whole[1], width, dtype=torch.float32) if of_short else None
+        short_operand, whole = without_float16(short.operand), (0, m if wide else n)
+        summed = torch.zeros_like(short_operand, dtype=torch.float32) if of_short else None
         result = long.new_gradient() if of_long else None
-        for chunk in self._chunks(max(m, n), min(m, n)):
+        for chunk in self._chunks(n if wide else m, len(short_operand)):
             matrices = writer.write(s, *((whole, chunk) if wide else (chunk, whole)), self.product.split)
             matrices = matrices if wide else tuple(matrix.T for matrix in matrices)  # short x chunk
             if summed is not None:
@@ -103,18 +113,29 @@ class Layout:
         return (total, result) if wide else (result, total)
 
     def _compute_symmetric(self, writer: GradientWriter) -> Tensor:
-        operand, result = without_float16(self.right.operand), self.right.new_gradient()
-        for chunk in self._chunks(len(operand), len(operand)):
-            matrices = writer.write(s, chunk, (0, len(operand)), self.product.split)
-            self.right.backward(sum_products(matrices, operand), chunk[0], result)
+        """Compute the gradient of a batch against itself from the pairs on and above the diagonal.
+
+        The gradient of a pair includes that of its mirror, so that each chunk of rows needs only the columns from its
+        first row on, and is multiplied twice: as it is and transposed.
+        """
+        operand, height = without_float16(self.right.operand), len(self.right.operand)
+        total = operand.new_zeros(operand.shape, dtype=torch.float32)
+        for first, end in self._triangular_chunks(height):
+            matrices = writer.write(s, (first, end), (first, height), self.product.split)
+            total[first:end] += sum_products(matrices, operand[first:])
+            if end < height:
+                mirrored = [matrix[:, end - first :].T for matrix in matrices]
+                total[end:] += sum_products(mirrored, operand[first:end])
             del matrices
+        result = self.right.new_gradient()
+        self.right.backward(total, 0, result)
         return result
 
     def compute_column_gradient(self, writer: GradientWriter, node: Formula) -> Tensor:
         """Compute the gradient by a value per reference."""
         m, n, _ = self.operands.size
         sums = [writer.write(node, (0, m), columns, False)[0].float().sum(dim=0) for columns in self._chunks(n, m)]
-        return _unsort(torch.cat(sums), self.right.order)
+        return _unsort(torch.cat(sums), self.column_order)
 
     def compute_pair_gradient(self, writer: GradientWriter, node: Formula) -> Tensor:
         """Compute the gradient by a value per pair, a matrix."""
@@ -123,17 +144,29 @@ class Layout:
             _unsort(writer.write(node, (0, m), columns, False)[0].float(), self.left.order)
             for columns in self._chunks(n, m)
         ]
-        return _unsort(torch.cat(chunks, dim=1).T, self.right.order).T
+        return _unsort(torch.cat(chunks, dim=1).T, self.column_order).T
 
     def sort_pairs(self, matrix: Tensor) -> Tensor:
         """Bring a matrix with one entry per pair into the order of the operands."""
         matrix = self.sort_rows(matrix)
-        return matrix if self.right.order is None else matrix[:, self.right.order]
+        return matrix if self.column_order is None else matrix[:, self.column_order]
 
     def _chunks(self, along: int, across: int) -> list[tuple[int, int]]:
-        bytes_each = self.operands.gradient_dtype.itemsize * (2 if self.product.split else 1)
-        step = max(128, CHUNK_BYTES // (across * bytes_each) // 128 * 128)
+        step = self._chunk_height(across)
         return [(first, min(first + step, along)) for first in range(0, along, step)]
+
+    def _triangular_chunks(self, size: int) -> list[tuple[int, int]]:
+        """Chunks of rows that contain the columns from their first row on; later ones are higher."""
+        chunks, first = [], 0
+        while first < size:
+            end = min(first + self._chunk_height(size - first), size)
+            chunks.append((first, end))
+            first = end
+        return chunks
+
+    def _chunk_height(self, across: int) -> int:
+        bytes_each = self.operands.gradient_dtype.itemsize * (2 if self.product.split else 1)
+        return max(128, CHUNK_BYTES // (across * bytes_each) // 128 * 128)
 
 
 def without_float16(operand: Tensor) -> Tensor:
@@ -182,14 +215,26 @@ def lay_out(batch: PairBatch) -> Layout:
         unit, scaled, rounded = product.unit, product.scaled, product.rounded
         return Factor(source, order, unit=unit, dtype=product.dtype, scaled=scaled, rounded=rounded)
 
+    pool = find_pool_template(batch.similarity) if isinstance(batch.similarity, Pooled) else None
     left = make_factor(factors.left, rows)
-    right = left if product.symmetric else make_factor(factors.right, columns)
+    right = left if product.symmetric else make_factor(factors.right, _sort_centers(columns, pool, factors.right))
     operands = Operands(
         left.operand, right.operand, None if left.scale is None or right.scale is None else (left.scale, right.scale),
         pairs.labels, pairs.ids, pairs.valid, pairs.codes,
         product.precision, (*batch.shape, pad_width(factors.left.shape[1])), product.dtype, factors.left.device,
     )  # fmt: skip
-    return Layout(left, right, operands, product, pairs.pairing, factors.link, factors.link_values, pairs.ordered)
+    return Layout(
+        left, right, operands, product, pairs.pairing, factors.link, factors.link_values, pairs.ordered, columns, pool
+    )
+
+
+def _sort_centers(columns: Tensor | None, pool: PoolTemplate | None, references: Tensor) -> Tensor | None:
+    """Return the order of the references: the first centers of all classes, then the second."""
+    if pool is None:
+        return columns
+    classes = len(references) // pool.centers
+    by_class = torch.arange(len(references), device=references.device).view(classes, pool.centers)
+    return (by_class if columns is None else by_class[columns]).T.flatten()
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from likewise.formula import (
     PairBatch,
     PerAnchor,
     PerReference,
+    Pooled,
     Similarity,
     SquaredEuclidean,
     s,
@@ -92,6 +93,8 @@ class Factors(NamedTuple):
 def make_factors(batch: PairBatch) -> Factors:
     """Return the factors of a batch, or raise an error that says why it has none."""
     similarity, anchors = batch.similarity, batch.anchors
+    if isinstance(similarity, Pooled):
+        similarity = similarity.base
     if anchors is None or similarity is None:
         raise TypeError(
             "the Triton engine needs embeddings, but only their similarities are known; give backend='dense'"
