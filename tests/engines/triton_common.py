@@ -36,7 +36,7 @@ if hasattr(interpreter, "_patch_lang"):
 if hasattr(interpreter, "interpreter_builder"):
     object.__setattr__(interpreter.interpreter_builder.options, "sanitize_overflow", False)
 
-WAYS = ("general", "sorted")
+WAYS = ("general", "sorted", "triangular")
 NEVER = 2**60
 EPS = torch.finfo(torch.float32).eps
 
@@ -45,17 +45,16 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
     """Make every batch take one path, with many small tiles.
 
     general: in the order of the batch.  sorted: in the order of labels, with kernels for plain tiles, in several chunks
-    of columns forward, and in several chunks backward.
+    of columns forward, and in several chunks backward.  triangular: the same, but a batch against itself computes the
+    tiles on and above the diagonal.
     """
-    patch.setattr(kernels, "SMALL_SHAPE", kernels.TileShape(16 if way == "sorted" else 32, 16, 16, 4, 3))
-    patch.setattr(layout, "MIN_SORTED_PAIRS", 0 if way == "sorted" else NEVER)
-    if way == "sorted":
+    is_sorted = way != "general"
+    patch.setattr(kernels, "SMALL_SHAPE", kernels.TileShape(16 if is_sorted else 32, 16, 16, 4, 3))
+    patch.setattr(layout, "MIN_SORTED_PAIRS", 0 if is_sorted else NEVER)
+    patch.setattr(engine, "TRIANGLE_STATE_BYTES", NEVER if way == "triangular" else 0)
+    if is_sorted:
         patch.setattr(engine, "TILE_STATE_BYTES", 1)
-        patch.setattr(layout.Layout, "_chunks", _chunks_of_sixteen)
-
-
-def _chunks_of_sixteen(_layout: Any, along: int, _across: int) -> list[tuple[int, int]]:
-    return [(first, min(first + 16, along)) for first in range(0, along, 16)]
+        patch.setattr(layout.Layout, "_chunk_height", lambda _layout, _across: 16)
 
 
 def batch(m: int = 34, d: int = 5, classes: int = 8, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -59,7 +59,7 @@ def test_every_loss(case, monkeypatch: pytest.MonkeyPatch) -> None:
     if case.label.startswith("AngularLoss"):  # it evaluates formulas, but it has no units
         reduction = "nonzero"
     take(monkeypatch, way)
-    m = 34 if way == "sorted" else 19  # full tiles with negatives only need thirty-two rows
+    m = 34 if way != "general" else 19  # full tiles with negatives only need thirty-two rows
     check(partial(case.make, reduction=reduction), *batch(m, 5, 10))
 
 
@@ -83,7 +83,7 @@ def test_gradients_of_several_stages_are_rounded_once(monkeypatch: pytest.Monkey
 def test_every_miner(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     way = WAYS[turn % len(WAYS)]
     take(monkeypatch, way)
-    check(MINED[turn], *batch(34 if way == "sorted" else 19, 5, 8))
+    check(MINED[turn], *batch(34 if way != "general" else 19, 5, 8))
 
 
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "squared_euclidean", "snr"])
@@ -117,9 +117,9 @@ def test_there_are_plain_tiles() -> None:
 def test_the_paths_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     paths = []
 
-    def write_sources(spec, terms, ordered, options, write=engine._write_sources):
-        paths.append("sorted" if ordered else "general")
-        return write(spec, terms, ordered, options)
+    def write_sources(kind, spec, terms, ordered, options, write=engine._write_sources):
+        paths.append(("triangular" if kind == "triangle" else "sorted") if ordered else "general")
+        return write(kind, spec, terms, ordered, options)
 
     monkeypatch.setattr(engine, "_write_sources", write_sources)
     monkeypatch.setattr(engine, "_KERNELS", {})
@@ -127,7 +127,7 @@ def test_the_paths_differ(monkeypatch: pytest.MonkeyPatch) -> None:
         take(monkeypatch, way)
         paths.clear()
         embeddings, labels = batch(19)
-        losses.ContrastiveLoss(backend="triton")(embeddings.requires_grad_(), labels).backward()
+        losses.ContrastiveLoss(backend="triton")(embeddings, labels)
         assert set(paths) == {way}
 
 

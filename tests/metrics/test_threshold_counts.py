@@ -46,15 +46,14 @@ def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch):
         count_by_comparing(similarities, rows, None, scratch)  # counts accumulate
         above, reached = by_hand(similarities, row_edges, 2)
         assert torch.equal(rows.above, 2 * above)
-        assert torch.equal(rows.reached, 2 * reached)
         assert torch.equal(rows.tied, (2 * (reached - above)).long())
         edge_above, edge_reached = by_hand(similarities, column_edges, 1)
         assert torch.equal(columns.above, edge_above)
-        assert torch.equal(columns.reached, edge_reached)
+        assert torch.equal(columns.ties, edge_reached - edge_above)
         rows = ThresholdCounts.start(row_edges)
         count_by_sorting(similarities, rows)
         assert torch.equal(rows.above, above)
-        assert torch.equal(rows.reached, reached)
+        assert torch.equal(rows.ties, reached - above)
 
 
 def test_keys_of_both_widths_order_as_similarities_do():
@@ -100,7 +99,7 @@ for dtype in (torch.float32, torch.float64):
         for counts, dim in ((rows, 2), (columns, 1)):
             above, reached = by_hand(similarities, counts.thresholds, dim)
             assert torch.equal(counts.above, 2 * above), (height, width, count, dim)
-            assert torch.equal(counts.reached, 2 * reached), (height, width, count, dim)
+            assert torch.equal(counts.ties, 2 * (reached - above)), (height, width, count, dim)
 print("counted")
 """
 

@@ -1,4 +1,4 @@
-"""Counts of similarities above each threshold, and of similarities that reach it.
+"""Counts of similarities above each threshold, and of similarities equal to it.
 
 Two functions give the same counts.  `count_by_comparing` reads the similarities once per threshold and writes nothing,
 which is faster for queries with few positives.  The cost of `count_by_sorting` does not depend on their number.
@@ -30,29 +30,30 @@ MAX_COLUMNS = 2**23
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCounts:
-    """Thresholds of some rows, and running counts of the similarities that exceed and reach them.
+    """Thresholds of some rows, and running counts of the similarities that exceed and equal them.
 
     Args:
         thresholds: ``(k, rows)``; infinity in the padding of rows with fewer thresholds.
         above: the number of similarities greater than each threshold, ``(k, rows)``.
-        reached: the number of similarities greater than or equal to each threshold, ``(k, rows)``.
+        ties: the number of similarities equal to each threshold, ``(k, rows)``.
     """
 
     thresholds: Tensor
     above: Tensor
-    reached: Tensor
+    ties: Tensor
 
     @staticmethod
     def start(thresholds: Tensor) -> ThresholdCounts:
         """Create counts of zero."""
-        # float64 accepts float32 sums and is exact up to 2^53
-        zeros = torch.zeros(thresholds.shape, dtype=torch.float64, device=thresholds.device)
+        # float64 accepts float32 sums and is exact up to 2^53; a GPU adds int32 faster
+        dtype = torch.int32 if thresholds.is_cuda else torch.float64
+        zeros = torch.zeros(thresholds.shape, dtype=dtype, device=thresholds.device)
         return ThresholdCounts(thresholds, zeros, zeros.clone())
 
     @property
     def tied(self) -> Tensor:
         """The number of similarities equal to each threshold, ``(k, rows)`` int64."""
-        return (self.reached - self.above).long()
+        return self.ties.long()
 
 
 def count_by_comparing(
@@ -92,8 +93,8 @@ def _compare(values: Tensor, counts: ThresholdCounts, where: slice, dim: int, fl
         torch.sum(flags, dim, out=sums[0, index])
         torch.ge(values, threshold, out=flags)
         torch.sum(flags, dim, out=sums[1, index])
-    counts.above[:, where] += sums[0]
-    counts.reached[:, where] += sums[1]
+    counts.above[:, where] += sums[0].to(counts.above.dtype)
+    counts.ties[:, where] += (sums[1] - sums[0]).to(counts.ties.dtype)
 
 
 def count_by_sorting(similarities: Tensor, rows: ThresholdCounts) -> None:
@@ -112,10 +113,9 @@ def count_by_sorting(similarities: Tensor, rows: ThresholdCounts) -> None:
     thresholds = rows.thresholds.T.contiguous()
     above = torch.searchsorted(ordered, thresholds, right=True)
     rows.above.copy_((width - above).T)
+    # where nothing ties, a second search would find the same
     if similarities.is_cuda or bool((ordered.gather(1, (above - 1).clamp_(min=0)) == thresholds).any()):
-        rows.reached.copy_((width - torch.searchsorted(ordered, thresholds)).T)
-    else:  # nothing ties: a second search would find the same
-        rows.reached.copy_(rows.above)
+        rows.ties.copy_((above - torch.searchsorted(ordered, thresholds)).T)
 
 
 def map_over_cores(function: Callable[[NDArray[Any]], Result], values: Tensor) -> list[Result]:

@@ -16,6 +16,19 @@ def _place(tile, row_tiles, column_tiles, GROUP: tl.constexpr):
 
 
 @triton.jit
+def _place_above(tile, size, GROUP: tl.constexpr):
+    """Return the row and column of a tile on or above the diagonal of a square of tiles.
+
+    Row ``r`` of the triangle and row ``size − 1 − r`` together have ``size + 1`` tiles: they are one row of a rectangle.  In a
+    square of odd size, the tiles of the middle row come twice.
+    """
+    r, c = _place(tile, tl.cdiv(size, 2), size + 1, GROUP)
+    upper = c < size - r
+    i = tl.where(upper, r, size - 1 - r)
+    return i, i + tl.where(upper, c, c - (size - r))
+
+
+@triton.jit
 def _product(
     A, R, rows, columns, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     PRECISION: tl.constexpr,

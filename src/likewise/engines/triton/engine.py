@@ -61,6 +61,9 @@ from likewise.formula import (
 TILE_STATE_BYTES = 96 * 2**20
 """Bytes for the states of tiles before they are joined."""
 
+TRIANGLE_STATE_BYTES = 256 * 2**20
+"""The same where each tile is computed for two: more states for half of the products."""
+
 
 class TritonEngine(Engine):
     """Compute folds by generated kernels.
@@ -181,7 +184,8 @@ class FoldJob:
             weights = sum(term.fold.weight_count for term in terms) if kind == "gradient" else 0
             extra = [Leaf(Number(0.0), "row") for _ in range(weights)]
             spec = KernelSpec((*leaves, *extra), layout.link, keep, layout.pairing, scaled, pool)
-            _KERNELS[key] = [compile_source(source) for source in _write_sources(spec, terms, layout.ordered, options)]
+            sources = _write_sources(kind, spec, terms, layout.ordered, options)
+            _KERNELS[key] = [compile_source(source) for source in sources]
         return _KERNELS[key], leaves
 
     def bind_leaves(self, leaves: list[Leaf], known: dict[Formula, Any]) -> list[Any]:
@@ -213,15 +217,29 @@ class FoldJob:
 
     # ------------------------------------------------------------------------------------------------ forward
 
+    def is_triangular(self, terms: list[TileFold], shape: TileShape) -> bool:
+        """Whether the tiles on and above the diagonal suffice: each also has the pairs of its mirror.
+
+        The states of all tiles are in memory at once.  A fold that compares values bit by bit needs products that do not
+        depend on the side.
+        """
+        product, m = self.layout.product, self.layout.operands.size[0]
+        same_bits = product.is_bitwise_symmetric or not any(term.fold.exact for term in terms)
+        states = 4 * sum(term.width for term in terms) * m * -(-m // shape.columns)
+        return self.symmetric and same_bits and shape.rows == shape.columns and states <= TRIANGLE_STATE_BYTES
+
     def fold_pass(self, terms: list[TileFold], known: dict[Formula, Any]) -> Tensor:
         """Return states and sums of derivatives ``(width, m)``, then the folds' values, in the order of the operands."""
         operands = self.layout.operands
-        kernels, leaves = self.find_kernels("fold", terms)
-        values = self.bind_leaves(leaves, known)
         m, n, _ = operands.size
-        shape = self.choose_tiles(m, n, GRADIENT_SHAPES if self.exact else FOLD_SHAPES)
         width = sum(term.width for term in terms)
-        columns = shape.columns * max(1, TILE_STATE_BYTES // (4 * width * m))
+        shape = self.choose_tiles(m, n, GRADIENT_SHAPES)
+        triangular = self.is_triangular(terms, shape)
+        if not (triangular or self.exact):
+            shape = self.choose_tiles(m, n, FOLD_SHAPES)
+        kernels, leaves = self.find_kernels("triangle" if triangular else "fold", terms)
+        values = self.bind_leaves(leaves, known)
+        columns = n if triangular else shape.columns * max(1, TILE_STATE_BYTES // (4 * width * m))
         join_kernel = compile_source(write_join_kernel(terms))
         chunks = []
         for first in range(0, n, columns):
@@ -249,15 +267,17 @@ class FoldJob:
         return _FoldGradients(self, terms, [each.contiguous() for each in weights], known)
 
 
-def _write_sources(spec: KernelSpec, terms: list[TileFold], ordered: bool, options: tuple[Any, ...]) -> list[str]:
+def _write_sources(
+    kind: str, spec: KernelSpec, terms: list[TileFold], ordered: bool, options: tuple[Any, ...]
+) -> list[str]:
     """Write one kernel for all tiles; or, if labels are sorted, one for plain tiles and one for the others."""
-    kinds = [Tiles.PLAIN, Tiles.MIXED] if ordered else [Tiles.ALL]
+    kinds, triangular = [Tiles.PLAIN, Tiles.MIXED] if ordered else [Tiles.ALL], kind == "triangle"
     if options:
         by, symmetric, split = options
         return [write_gradient_kernel(spec, terms, by, tiles, symmetric=symmetric, split=split) for tiles in kinds]
     if ordered and all(term.over is Side.POSITIVES for term in terms):
-        return [write_fold_kernel(spec, terms, Tiles.MIXED, fills_plain=True)]
-    return [write_fold_kernel(spec, terms, tiles) for tiles in kinds]
+        return [write_fold_kernel(spec, terms, Tiles.MIXED, fills_plain=True, triangular=triangular)]
+    return [write_fold_kernel(spec, terms, tiles, triangular=triangular) for tiles in kinds]
 
 
 def _join(kernel: Kernel, terms: list[TileFold], tiles: Tensor) -> Tensor:

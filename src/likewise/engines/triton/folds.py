@@ -36,8 +36,18 @@ class FoldTemplate(ABC):
     """Whether the derivative compares values bit by bit; then both passes must compute products in the same way."""
 
     @abstractmethod
-    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
-        """Write the state of a tile; return the names of its numbers, and the name of the weight of each pair."""
+    def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
+        """Write the state of a tile.
+
+        Args:
+            writer: writes the lines.
+            value: the name of the values.
+            keep: the name of the mask of the pairs that are folded; ``None``: all of them.
+            axis: 1 to fold rows, 0 to fold columns.
+
+        Returns:
+            The names of the state's numbers, and the name of the weight of each pair.
+        """
 
     @abstractmethod
     def join(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
@@ -68,10 +78,15 @@ def _mask(keep: str | None, value: str, otherwise: str) -> str:
     return value if keep is None else f"tl.where({keep}, {value}, {otherwise})"
 
 
-def _count_kept(writer: Writer, keep: str | None) -> str:
+def _count_kept(writer: Writer, keep: str | None, axis: int) -> str:
     if keep is None:
-        return writer.write("tl.full([BM], BN, tl.float32)")
-    return writer.write(f"tl.sum({keep}.to(tl.float32), axis=1)")
+        return writer.write("tl.full([BM], BN, tl.float32)" if axis else "tl.full([BN], BM, tl.float32)")
+    return writer.write(f"tl.sum({keep}.to(tl.float32), axis={axis})")
+
+
+def _spread(vector: str, axis: int) -> str:
+    """A vector with one entry per folded row or column, as a tile."""
+    return f"{vector}[:, None]" if axis else f"{vector}[None, :]"
 
 
 class _RelativeToPeak(FoldTemplate):
@@ -102,11 +117,11 @@ class _RelativeToPeak(FoldTemplate):
 class _LogSumExp(_RelativeToPeak):
     identity: ClassVar[Sequence[str]] = (LOWEST, "0.0")
 
-    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+    def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
         value = writer.write(_mask(keep, value, LOWEST))
-        peak = writer.write(f"tl.max({value}, axis=1)")
-        weight = writer.write(_mask(keep, f"tl.exp({value} - {peak}[:, None])", "0.0"))
-        return [peak, writer.write(f"tl.sum({weight}, axis=1)")], weight
+        peak = writer.write(f"tl.max({value}, axis={axis})")
+        weight = writer.write(_mask(keep, f"tl.exp({value} - {_spread(peak, axis)})", "0.0"))
+        return [peak, writer.write(f"tl.sum({weight}, axis={axis})")], weight
 
     def rescale(self, largest: str) -> str:
         return f"tl.exp({largest} - peak)"
@@ -126,12 +141,12 @@ class _Max(_RelativeToPeak):
     exact = True
     sign: ClassVar[str] = ""
 
-    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+    def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
         value = writer.write(_mask(keep, f"{self.sign}{value}", 'float("-inf")'))
-        peak = writer.write(f"tl.max({value}, axis=1)")
-        reached = f"{value} == {peak}[:, None]" if keep is None else f"({value} == {peak}[:, None]) & {keep}"
+        peak = writer.write(f"tl.max({value}, axis={axis})")
+        reached = f"({value} == {_spread(peak, axis)})" + ("" if keep is None else f" & {keep}")
         weight = writer.write(f"({reached}).to(tl.float32)")
-        return [peak, writer.write(f"tl.sum({weight}, axis=1)")], weight
+        return [peak, writer.write(f"tl.sum({weight}, axis={axis})")], weight
 
     def rescale(self, largest: str) -> str:
         return f"({largest} == peak).to(tl.float32)"
@@ -167,17 +182,17 @@ class _Sum(_Additive):
     width = 1
     identity: ClassVar[Sequence[str]] = ("0.0",)
 
-    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
-        return [writer.write(f"tl.sum({_mask(keep, value, '0.0')}, axis=1)")], "1.0"
+    def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
+        return [writer.write(f"tl.sum({_mask(keep, value, '0.0')}, axis={axis})")], "1.0"
 
 
 class _Mean(_Sum):
     width = 2
     identity: ClassVar[Sequence[str]] = ("0.0", "0.0")
 
-    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
-        (total,), weight = super().fold_tile(writer, value, keep)
-        return [total, _count_kept(writer, keep)], weight
+    def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
+        (total,), weight = super().fold_tile(writer, value, keep, axis)
+        return [total, _count_kept(writer, keep, axis)], weight
 
     def finish(self, state: list[str]) -> str:
         return f"{state[0]} / {self.divisor_text(state)}"
@@ -194,11 +209,11 @@ class _Count(_Additive):
     weight_count = 0
     identity: ClassVar[Sequence[str]] = ("0.0",)
 
-    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+    def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
         if value == "1.0":  # a count without a condition
-            return [_count_kept(writer, keep)], "0.0"
+            return [_count_kept(writer, keep, axis)], "0.0"
         both = f"({value})" if keep is None else f"({value} & {keep})"
-        return [writer.write(f"tl.sum({both}.to(tl.float32), axis=1)")], "0.0"
+        return [writer.write(f"tl.sum({both}.to(tl.float32), axis={axis})")], "0.0"
 
     def weights(self, state: Tensor, gradient: Tensor) -> list[Tensor]:
         return []

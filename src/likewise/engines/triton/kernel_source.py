@@ -87,6 +87,10 @@ CONSTANTS = (
 )
 
 
+RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
+"""The number of tiles of a rectangle, and of those on and above the diagonal of a square."""
+
+
 class Tiles(Enum):
     """The tiles that a kernel processes.
 
@@ -100,7 +104,7 @@ class Tiles(Enum):
     MIXED = "all others"
 
 
-def _head(spec: KernelSpec, tiles: Tiles, *, for_gradient: bool = False) -> list[str]:
+def _head(spec: KernelSpec, tiles: Tiles, *, for_gradient: bool = False, triangular: bool = False) -> list[str]:
     """Write the loop over tiles, up to the product of each pair."""
     numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
     flat = "" if tiles is Tiles.MIXED or spec.pool is not None else ", flatten=True"
@@ -108,10 +112,10 @@ def _head(spec: KernelSpec, tiles: Tiles, *, for_gradient: bool = False) -> list
         "@triton.jit",
         f"def kernel({ARGUMENTS}{numbers}, {CONSTANTS}):",
         "    row_tiles, column_tiles = tl.cdiv(m - first_row, BM), tl.cdiv(n - first_column, BN)",
-        f"    for tile in tl.range(tl.program_id(0), row_tiles * column_tiles, PROGRAMS{flat}):",
+        f"    for tile in tl.range(tl.program_id(0), {TRIANGLE if triangular else RECTANGLE}, PROGRAMS{flat}):",
     ]
     body = [
-        "i, j = _place(tile, row_tiles, column_tiles, GROUP)",
+        f"i, j = {'_place_above(tile, row_tiles' if triangular else '_place(tile, row_tiles, column_tiles'}, GROUP)",
         "top, near = first_row + i * BM, first_column + j * BN",
         "rows, columns = top + tl.arange(0, BM), near + tl.arange(0, BN)",
         "here, there = rows < m, columns < n",
@@ -263,7 +267,9 @@ def _name_sides(pairing: Pairing) -> list[str]:
     ]
 
 
-def write_fold_kernel(spec: KernelSpec, terms: list[TileFold], tiles: Tiles, *, fills_plain: bool = False) -> str:
+def write_fold_kernel(
+    spec: KernelSpec, terms: list[TileFold], tiles: Tiles, *, fills_plain: bool = False, triangular: bool = False
+) -> str:
     """Write the kernel that folds: it stores the state of every fold for each row of a tile.
 
     Args:
@@ -271,57 +277,81 @@ def write_fold_kernel(spec: KernelSpec, terms: list[TileFold], tiles: Tiles, *, 
         terms: the folds.
         tiles: the tiles that the kernel processes.
         fills_plain: store the state without pairs for plain tiles, because no other kernel processes them.
+        triangular: the references are the anchors: process the tiles on and above the diagonal, each as it is and
+            mirrored, with square tiles.
     """
     plain, indent = tiles is Tiles.PLAIN, _indent(tiles)
-    lines = _head(spec, tiles)
-    loads, names = _leaf_lines(spec, indent, mirrored=False)
-    lines += loads
-    writer = Writer({**names, s: "s"}, indent, "v")
-    writer.names[s] = writer.value(spec.link)
-    if not plain:
-        for line in _mask_lines(spec.pairing):
-            writer.line(line)
-    for over, condition in zip(("positive", "negative"), spec.keep or (), strict=False):
-        if not (plain and over == "positive"):
-            keep = _as_tile(writer, condition) if plain else writer.value(condition)
-            writer.line(f"{over} = {keep}" if plain else f"{over} = {over} & {keep}")
-    numbers = [number for term in terms for number in _write_fold(writer, term, plain, spec.keep is not None)]
-    lines += writer.lines
-    width = len(numbers)
-    place = f"place = out + (j * {width}).to(tl.int64) * m + rows"
-    mask = "rows < tl.where(plain, m, 0)" if plain else "here"
-    lines += [indent + place]
-    lines += [f"{indent}tl.store(place + {k} * m, {number}, mask={mask})" for k, number in enumerate(numbers)]
+    lines = _head(spec, tiles, triangular=triangular)
+    writer, similarity = Writer({}, indent, "v"), "s"
+    stores: list[str] = []
+    for mirrored in (False, True) if triangular else (False,):
+        loads, names = _leaf_lines(spec, indent, mirrored)
+        writer.lines += loads
+        writer.names = {**names, s: similarity}
+        if not mirrored:
+            similarity = writer.names[s] = writer.value(spec.link)
+            if not plain:
+                for line in _mask_lines(spec.pairing):
+                    writer.line(line)
+        sides = _write_sides(writer, spec, plain)
+        numbers = [number for term in terms for number in _write_fold(writer, term, sides, plain, mirrored)]
+        stores += [indent + line for line in _store_states(numbers, mirrored, plain)]
+    lines += [*writer.lines, *stores]
     if fills_plain:
-        empty = [number for term in terms for number in _empty_state(term)]
-        lines += [f"{TILE}else:", indent + place]
-        lines += [f"{indent}tl.store(place + {k} * m, {number}, mask=here)" for k, number in enumerate(empty)]
+        lines.append(f"{TILE}else:")
+        for mirrored in (False, True) if triangular else (False,):
+            empty = [number for term in terms for number in _empty_state(term, mirrored)]
+            lines += [indent + line for line in _store_states(empty, mirrored, False)]
     return "\n".join(lines) + "\n"
 
 
-def _empty_state(term: TileFold) -> list[str]:
-    empty = [f"tl.full([BM], {number}, tl.float32)" for number in term.fold.identity]
-    return empty + ["tl.zeros([BM], tl.float32)"] * len(term.by)
-
-
-def _write_fold(writer: Writer, term: TileFold, plain: bool, mined: bool) -> list[str]:
-    if plain and term.over is Side.POSITIVES:
-        return _empty_state(term)
-    keep = _name_side(term.over)
+def _store_states(numbers: list[str], mirrored: bool, plain: bool) -> list[str]:
+    """Write the stores of a tile's states: those of its rows, or, mirrored, those of its columns as rows."""
+    rows, tile = ("columns", "i") if mirrored else ("rows", "j")
+    exists = "there" if mirrored else "here"
     if plain:
-        keep = "negative" if mined else ""
+        exists = f"{rows} < tl.where(plain, m, 0)"
+    elif mirrored:
+        exists = "columns < tl.where(i == j, 0, m)"  # a tile on the diagonal is its own mirror
+    place = f"place = out + ({tile} * {len(numbers)}).to(tl.int64) * m + {rows}"
+    return [place, *[f"tl.store(place + {k} * m, {number}, mask={exists})" for k, number in enumerate(numbers)]]
+
+
+def _empty_state(term: TileFold, mirrored: bool) -> list[str]:
+    size = "BN" if mirrored else "BM"
+    return [f"tl.full([{size}], {number}, tl.float32)" for number in (*term.fold.identity, *["0.0"] * len(term.by))]
+
+
+def _write_sides(writer: Writer, spec: KernelSpec, plain: bool) -> dict[Side, str]:
+    """Write the masks of positive and negative pairs after mining; an empty mask keeps every pair of the tile."""
+    if plain:
+        negative = "" if spec.keep is None else _as_tile(writer, spec.keep[1])
+        return {Side.NEGATIVES: negative, Side.BOTH: negative}
+    positive, negative = "positive", "negative"
+    if spec.keep is not None:
+        positive, negative = (
+            writer.write(f"{side} & {writer.value(condition)}")
+            for side, condition in zip((positive, negative), spec.keep, strict=True)
+        )
+    return {Side.POSITIVES: positive, Side.NEGATIVES: negative, Side.BOTH: f"({positive} | {negative})"}
+
+
+def _write_fold(writer: Writer, term: TileFold, sides: dict[Side, str], plain: bool, mirrored: bool) -> list[str]:
+    if plain and term.over is Side.POSITIVES:
+        return _empty_state(term, mirrored)
+    keep, axis = sides[term.over], 0 if mirrored else 1
     counted = isinstance(term.curve, Number)
     value = "1.0" if counted and term.fold.weight_count == 0 else _as_tile(writer, term.curve)
     if term.fold.weight_count == 0 and not (counted or is_condition(term.curve)):
         value = writer.write(f"{value} != 0.0")  # a number used as a condition
     keep = writer.write(keep) if keep else ""
-    numbers, weight = term.fold.fold_tile(writer, value, keep or None)
+    numbers, weight = term.fold.fold_tile(writer, value, keep or None, axis)
     for leaf in term.by:
         inner = _as_tile(writer, derivative(term.curve, leaf))
         inner = inner if weight == "1.0" else f"{weight} * {inner}"
         # the weight of a pair that is not kept is zero already, except for a sum, whose weight is one everywhere
         masked = f"tl.where({keep}, {inner}, 0.0)" if keep else inner
-        numbers.append(writer.write(f"tl.sum({masked}, axis=1)"))
+        numbers.append(writer.write(f"tl.sum({masked}, axis={axis})"))
     return numbers
 
 

@@ -33,7 +33,7 @@ def compile_source(source: str) -> Kernel:
     """
     filename = f"<likewise kernel {next(_kernel_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    names = ("_acosh", "_place", "_power", "_product", "_sigmoid", "_softplus", "_tanh")
+    names = ("_acosh", "_place", "_place_above", "_power", "_product", "_sigmoid", "_softplus", "_tanh")
     namespace: dict[str, Any] = {
         "tl": tl,
         "triton": triton,
@@ -222,7 +222,7 @@ class Operands:
         columns: tuple[int, int],
         leaves: list[Any],
     ) -> None:
-        """Launch a kernel on a rectangle of the matrix."""
+        """Launch a kernel on a rectangle of the matrix, or on its tiles above the diagonal."""
         empty = self.left  # for pointers that the kernel does not read
         scale, labels, ids = self.scale or (empty, empty), self.labels or (empty, empty), self.ids or (empty, empty)
         programs = min(shape.count_tiles(rows[1] - rows[0], columns[1] - columns[0]), count_programs(self.device))
