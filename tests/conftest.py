@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -11,6 +12,9 @@ import pytest
 import torch
 
 from tests.report.browser import CHROMIUM, GET_CHROMIUM, NO_CHROMIUM, Browser
+
+# some virtual machines announce AMX and kill the process that uses it; oneDNN reads this before its first product
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
