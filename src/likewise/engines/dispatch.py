@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import os
 import warnings
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
@@ -29,10 +30,12 @@ from likewise.formula import (
     Declaration,
     Dot,
     Euclidean,
+    Formula,
     Labels,
     PairBatch,
     Pooled,
     PositiveIndex,
+    RowHistograms,
     Similarity,
     SquaredEuclidean,
     Term,
@@ -198,6 +201,33 @@ def _check_triton(batch: PairBatch) -> None:
             "backend must be 'auto', 'chunked' or 'dense' where centers are pooled, which is not a formula, "
             "but it is 'triton'"
         )
+
+
+def find_histograms(batch: PairBatch, plan: Plan, *, formulas: bool) -> Callable[[Formula, int], RowHistograms] | None:
+    """Return the function that computes histograms in kernels, or ``None`` if they are computed from rows.
+
+    Args:
+        batch: the batch.
+        plan: what `choose` returned for it.
+        formulas: whether the miner's conditions are formulas of similarities.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Cosine, Labels
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> find_histograms(batch, choose(batch), formulas=True) is None
+        True
+    """
+    if (plan.formulas if formulas else plan.rows) is not EngineKind.TRITON:
+        return None
+
+    def compute(position: Formula, bins: int) -> RowHistograms:
+        _check_triton(batch)
+        from likewise.engines.triton import compute_histograms
+
+        return compute_histograms(batch, position, bins)
+
+    return compute
 
 
 def make_engine(

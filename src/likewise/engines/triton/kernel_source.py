@@ -97,10 +97,16 @@ class Tiles(Enum):
     MIXED = "all others"
 
 
-def _head(spec: KernelSpec, tiles: Tiles) -> list[str]:
-    """Write the loop over tiles, up to the product of each pair."""
+def write_head(spec: KernelSpec, tiles: Tiles, *, branches: bool = False) -> list[str]:
+    """Write the loop over tiles, up to the product of each pair.
+
+    Args:
+        spec: what the kernels have in common.
+        tiles: the tiles that the kernel processes.
+        branches: skip the other tiles also in the kernel of plain tiles, whose loops are not flattened then.
+    """
     numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
-    flat = "" if tiles is Tiles.MIXED else ", flatten=True"
+    flat = "" if branches or tiles is Tiles.MIXED else ", flatten=True"
     lines = [
         "@triton.jit",
         f"def kernel({ARGUMENTS}{numbers}, {CONSTANTS}):",
@@ -135,14 +141,17 @@ def _head(spec: KernelSpec, tiles: Tiles) -> list[str]:
     lines += [TILE + line for line in body]
     if tiles is Tiles.MIXED:
         lines.append(TILE + "if not plain:")
-    return lines + [_indent(tiles) + line for line in product]
+    elif tiles is Tiles.PLAIN and branches:
+        lines.append(TILE + "if plain:")
+    return lines + [choose_indent(tiles, branches=branches) + line for line in product]
 
 
-def _indent(tiles: Tiles) -> str:
-    return INSIDE if tiles is Tiles.MIXED else TILE
+def choose_indent(tiles: Tiles, *, branches: bool = False) -> str:
+    """Return the indentation of the lines that process a tile."""
+    return INSIDE if tiles is Tiles.MIXED or (branches and tiles is Tiles.PLAIN) else TILE
 
 
-def _leaf_lines(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str], dict[Formula, str]]:
+def write_leaves(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str], dict[Formula, str]]:
     """Write the loads of leaves; mirrored: with references as anchors."""
     lines, names = [], {}
     for k, leaf in enumerate(spec.leaves):
@@ -165,7 +174,7 @@ def _leaf_lines(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str
     return lines, names
 
 
-def _mask_lines(pairing: Pairing) -> list[str]:
+def write_masks(pairing: Pairing) -> list[str]:
     """Write the masks of positive and negative pairs, for tiles that have both or that cross the edge."""
     if pairing.uses_codes:
         return [
@@ -193,7 +202,7 @@ def _mask_lines(pairing: Pairing) -> list[str]:
     return lines
 
 
-def _as_tile(writer: Writer, formula: Formula) -> str:
+def as_tile(writer: Writer, formula: Formula) -> str:
     """Write a formula, broadcast to a tile."""
     name = writer.value(formula)
     if varies_by_pair(formula):
@@ -225,18 +234,18 @@ def write_fold_kernel(spec: KernelSpec, terms: list[TileFold], tiles: Tiles, *, 
         tiles: the tiles that the kernel processes.
         fills_plain: store the state without pairs for plain tiles, because no other kernel processes them.
     """
-    plain, indent = tiles is Tiles.PLAIN, _indent(tiles)
-    lines = _head(spec, tiles)
-    loads, names = _leaf_lines(spec, indent, mirrored=False)
+    plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
+    lines = write_head(spec, tiles)
+    loads, names = write_leaves(spec, indent, mirrored=False)
     lines += loads
     writer = Writer({**names, s: "s"}, indent, "v")
     writer.names[s] = writer.value(spec.link)
     if not plain:
-        for line in _mask_lines(spec.pairing):
+        for line in write_masks(spec.pairing):
             writer.line(line)
     for over, condition in zip(("positive", "negative"), spec.keep or (), strict=False):
         if not (plain and over == "positive"):
-            keep = _as_tile(writer, condition) if plain else writer.value(condition)
+            keep = as_tile(writer, condition) if plain else writer.value(condition)
             writer.line(f"{over} = {keep}" if plain else f"{over} = {over} & {keep}")
     numbers = [number for term in terms for number in _write_fold(writer, term, plain, spec.keep is not None)]
     lines += writer.lines
@@ -264,13 +273,13 @@ def _write_fold(writer: Writer, term: TileFold, plain: bool, mined: bool) -> lis
     if plain:
         keep = "negative" if mined else ""
     counted = isinstance(term.curve, Number)
-    value = "1.0" if counted and term.fold.weight_count == 0 else _as_tile(writer, term.curve)
+    value = "1.0" if counted and term.fold.weight_count == 0 else as_tile(writer, term.curve)
     if term.fold.weight_count == 0 and not (counted or is_condition(term.curve)):
         value = writer.write(f"{value} != 0.0")  # a number used as a condition
     keep = writer.write(keep) if keep else ""
     numbers, weight = term.fold.fold_tile(writer, value, keep or None)
     for leaf in term.by:
-        inner = _as_tile(writer, derivative(term.curve, leaf))
+        inner = as_tile(writer, derivative(term.curve, leaf))
         inner = inner if weight == "1.0" else f"{weight} * {inner}"
         # the weight of a pair that is not kept is zero already, except for a sum, whose weight is one everywhere
         masked = f"tl.where({keep}, {inner}, 0.0)" if keep else inner
@@ -291,41 +300,54 @@ def write_gradient_kernel(
         symmetric: the references are the anchors: add the gradient of the mirrored pair.
         split: store rounding errors in a second matrix.
     """
-    plain, indent = tiles is Tiles.PLAIN, _indent(tiles)
-    lines = _head(spec, tiles)
+    plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
+    lines = write_head(spec, tiles)
     writer = Writer({}, indent, "v")
     weights = _weight_names(spec, terms)
     similarity, sums = "s", []
     for mirrored in [False, True] if symmetric else [False]:
-        loads, names = _leaf_lines(spec, indent, mirrored)
+        loads, names = write_leaves(spec, indent, mirrored)
         writer.lines += loads
         writer.names = {**names, s: similarity}
         if not mirrored:
             similarity = writer.names[s] = writer.value(spec.link)
-            link_derivative = _write_link_derivative(writer, spec.link, names) if by is s else "1.0"
+            link_derivative = write_link_derivative(writer, spec.link, names) if by is s else "1.0"
             if not plain:
-                for line in _mask_lines(spec.pairing):
+                for line in write_masks(spec.pairing):
                     writer.line(line)
         for over in ("negative",) if plain else _name_sides(spec.pairing):
             sums += _write_gradient(writer, spec, terms, by, over, plain, weights[mirrored])
     lines += writer.lines
     here = "(rows < tl.where(plain, m, 0))" if plain else "here"
     inside = f"{here}[:, None] & there[None, :]"
+    factors = [] if link_derivative == "1.0" else [link_derivative]
     tail = [f"g = {' + '.join(sums) or 'tl.zeros([BM, BN], tl.float32)'}"]
-    tail += [] if link_derivative == "1.0" else [f"g = g * {link_derivative}"]
-    # with both scales, one matrix serves the gradients of both factors; each then divides by its own scale
-    tail += ["g = g * (left_scale * right_scale)"] if spec.scaled and by is s else []
-    tail += [
+    tail += store_gradient(factors, inside, scaled=spec.scaled and by is s, split=split)
+    return "\n".join(lines + [indent + line for line in tail]) + "\n"
+
+
+def store_gradient(factors: list[str], inside: str, *, scaled: bool, split: bool) -> list[str]:
+    """Write the lines that multiply the gradient ``g`` of a tile by factors and store it.
+
+    Args:
+        factors: names of factors.
+        inside: the expression of the mask of pairs that are stored.
+        scaled: multiply by the scales of both operands: one matrix serves the gradients of both factors, and each then
+            divides by its own scale.
+        split: store rounding errors in a second matrix.
+    """
+    lines = [f"g = g * {factor}" for factor in [*factors, *(["(left_scale * right_scale)"] if scaled else [])]]
+    lines += [
         "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]",
         "rounded = g.to(out.dtype.element_ty)",
         f"tl.store(out + place, rounded, mask={inside})",
     ]
     if split:
-        tail.append(f"tl.store(rest + place, (g - rounded.to(tl.float32)).to(rest.dtype.element_ty), mask={inside})")
-    return "\n".join(lines + [indent + line for line in tail]) + "\n"
+        lines.append(f"tl.store(rest + place, (g - rounded.to(tl.float32)).to(rest.dtype.element_ty), mask={inside})")
+    return lines
 
 
-def _write_link_derivative(writer: Writer, link: Formula, names: dict[Formula, str]) -> str:
+def write_link_derivative(writer: Writer, link: Formula, names: dict[Formula, str]) -> str:
     """Write the derivative of the similarity by the product."""
     product_writer = Writer({**names, s: "s"}, writer.indent, "b")
     name = product_writer.value(derivative(link, s))
@@ -378,7 +400,7 @@ def _write_gradient(
         mask = f"(positive & {positives}) | (negative & {negatives})"
     elif spec.keep is not None:
         condition = spec.keep[over == "negative"]
-        mask = _as_tile(writer, condition) if plain else f"{over} & {writer.value(condition)}"
+        mask = as_tile(writer, condition) if plain else f"{over} & {writer.value(condition)}"
     return [writer.write(f"tl.where({mask}, {total}, 0.0)" if mask else f"{total} + tl.zeros([BM, BN], tl.float32)")]
 
 
