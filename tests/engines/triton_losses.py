@@ -15,7 +15,6 @@ from tests.losses.cases import CASES, PROXY_CASES
 NO_FORMULAS = {
     "CentroidTripletLoss",
     "DynamicSoftMarginLoss",
-    "LiftedStructureLoss",
     "MagnetLoss",
     "PDDMLoss",
     "QuadrupletLoss",
