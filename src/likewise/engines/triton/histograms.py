@@ -16,7 +16,6 @@ from torch import Tensor
 from likewise.engines.triton.engine import FoldJob, TritonEngine
 from likewise.engines.triton.kernel_source import (
     KernelSpec,
-    Pairing,
     Tiles,
     as_tile,
     choose_indent,
