@@ -15,9 +15,6 @@ from tests.losses.cases import CASES, PROXY_CASES
 NO_FORMULAS = {
     "CentroidTripletLoss",
     "DynamicSoftMarginLoss",
-    "FastAPLoss",
-    "HistogramLoss",
-    "LiftedStructureLoss",
     "MagnetLoss",
     "PDDMLoss",
     "QuadrupletLoss",

@@ -196,7 +196,7 @@ def test_pairs_by_name() -> None:
 
 
 ROW_WISE = {
-    "FastAP": partial(losses.FastAPLoss, backend="triton"),
+    "quadruplets": partial(losses.QuadrupletWiseLoss, backend="triton"),
     "weighted": partial(losses.WeightedPairLoss, lambda S, _rows, _positive: S, backend="triton"),
 }
 

@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import os
 import warnings
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
@@ -30,12 +31,14 @@ from likewise.formula import (
     Declaration,
     Dot,
     Euclidean,
+    Formula,
     Labels,
     NearestCenter,
     PairBatch,
     Pooled,
     PositiveIndex,
     Regularizer,
+    RowHistograms,
     Similarity,
     SquaredEuclidean,
     Term,
@@ -214,6 +217,33 @@ def _check_triton(batch: PairBatch) -> None:
             f"backend must be 'auto', 'chunked' or 'dense' for {batch.similarity.centers} centers that are pooled by "
             f"{type(batch.similarity.pool).__name__}, which has no kernel, but it is 'triton'"
         )
+
+
+def find_histograms(batch: PairBatch, plan: Plan, *, formulas: bool) -> Callable[[Formula, int], RowHistograms] | None:
+    """Return the function that computes histograms in kernels, or ``None`` if they are computed from rows.
+
+    Args:
+        batch: the batch.
+        plan: what `choose` returned for it.
+        formulas: whether the miner's conditions are formulas of similarities.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Cosine, Labels
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> find_histograms(batch, choose(batch), formulas=True) is None
+        True
+    """
+    if (plan.formulas if formulas else plan.rows) is not EngineKind.TRITON:
+        return None
+
+    def compute(position: Formula, bins: int) -> RowHistograms:
+        _check_triton(batch)
+        from likewise.engines.triton import compute_histograms
+
+        return compute_histograms(batch, position, bins)
+
+    return compute
 
 
 def make_engine(

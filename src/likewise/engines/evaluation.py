@@ -10,7 +10,7 @@ from torch import Tensor
 from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chosen import sum_triplets
-from likewise.engines.dispatch import EngineKind, Plan, choose, make_engine
+from likewise.engines.dispatch import EngineKind, Plan, choose, find_histograms, make_engine
 from likewise.engines.mapping import ChunkedRows, WholeRows
 from likewise.engines.positive_index import find_positive_index
 from likewise.engines.positives import expand
@@ -251,7 +251,8 @@ def _map_rows(batch: PairBatch, plan: Plan, *, evaluates_formulas: bool = False)
         # an engine needs at least one pair
         return run([term], other, "mean", plan.backend if other.shape[0] else "dense")[0]
 
-    return (WholeRows if plan.rows is EngineKind.DENSE else ChunkedRows)(batch, evaluate)
+    kernels = find_histograms(batch, plan, formulas=not _reads_pair_numbers([], batch)) if evaluates_formulas else None
+    return (WholeRows if plan.rows is EngineKind.DENSE else ChunkedRows)(batch, evaluate, kernels)
 
 
 def _mine(

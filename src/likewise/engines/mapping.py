@@ -11,6 +11,7 @@ from torch import Tensor
 from likewise.engines import graphs
 from likewise.engines.chunked import plan_rows, settle, settle_mining
 from likewise.engines.dense import DenseEngine, dense_masks
+from likewise.engines.histograms import compute_histograms
 from likewise.engines.pair_numbers import cut_rows
 from likewise.engines.positive_index import find_positive_index
 from likewise.engines.positives import find_candidates
@@ -24,6 +25,7 @@ from likewise.formula import (
     PositiveIndex,
     Relation,
     RowChunk,
+    RowHistograms,
     RowStatistics,
     Term,
     TermValues,
@@ -32,6 +34,7 @@ from likewise.formula import (
 )
 
 Evaluate = Callable[[Term, PairBatch], TermValues]
+Histograms = Callable[[Formula, int], RowHistograms]
 
 
 class WholeRows:
@@ -40,6 +43,7 @@ class WholeRows:
     Args:
         batch: the batch.
         evaluate: computes a formula on another batch.
+        in_kernels: computes histograms in kernels; ``None``: from rows.
 
     Examples:
         >>> import torch
@@ -51,8 +55,10 @@ class WholeRows:
 
     _large = False
 
-    def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None) -> None:
-        self.batch, self._evaluate = batch, evaluate
+    def __init__(
+        self, batch: PairBatch, evaluate: Evaluate | None = None, in_kernels: Histograms | None = None
+    ) -> None:
+        self.batch, self._evaluate, self._in_kernels = batch, evaluate, in_kernels
 
     def prepare(self) -> None:
         """Compute the matrix, with its graph, and keep it."""
@@ -110,6 +116,12 @@ class WholeRows:
         assert self._evaluate is not None
         return self._evaluate(term, batch)
 
+    def histograms(self, position: Formula, bins: int) -> RowHistograms:
+        """Histograms of each anchor's positives and negatives."""
+        if self._in_kernels is not None:
+            return self._in_kernels(position, bins)
+        return RowHistograms(*self.map(partial(compute_histograms, position=position, bins=bins)))
+
     def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
         """A function that computes formulas with one number per anchor from rows and their masks, without gradient."""
         self.prepare()
@@ -147,9 +159,10 @@ class ChunkedRows(WholeRows):
 
     _large = True
 
-    def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None) -> None:
-        self.batch = batch if batch.matrix is not None else batch.prepare()
-        self._evaluate = evaluate
+    def __init__(
+        self, batch: PairBatch, evaluate: Evaluate | None = None, in_kernels: Histograms | None = None
+    ) -> None:
+        super().__init__(batch if batch.matrix is not None else batch.prepare(), evaluate, in_kernels)
         self._mined = settle_mining(batch)
 
     def prepare(self) -> None:

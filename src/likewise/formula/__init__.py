@@ -124,6 +124,7 @@ from likewise.formula.labels import LabelRelation as LabelRelation
 from likewise.formula.labels import Labels as Labels
 from likewise.formula.labels import PositiveIndex as PositiveIndex
 from likewise.formula.matrix_losses import RowChunk as RowChunk
+from likewise.formula.matrix_losses import RowHistograms as RowHistograms
 from likewise.formula.matrix_losses import RowMapper as RowMapper
 from likewise.formula.matrix_losses import RowStatistics as RowStatistics
 from likewise.formula.matrix_losses import map_values as map_values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from torch import Tensor
 
@@ -51,6 +51,22 @@ class RowChunk:
         return self.batch.similarities()
 
 
+class RowHistograms(NamedTuple):
+    """Soft histograms of each anchor's pairs, and the number of pairs in them.
+
+    Args:
+        positives: the weights of the positives at each node, ``(m, bins + 1)``.
+        negatives: the same for the negatives.
+        positive_counts: the number of positives, ``(m,)``.
+        negative_counts: the same for the negatives.
+    """
+
+    positives: Tensor
+    negatives: Tensor
+    positive_counts: Tensor
+    negative_counts: Tensor
+
+
 RowStatistics: TypeAlias = Callable[[RowChunk, Tensor, Tensor], list[Tensor]]
 """From a chunk and its positive and negative pairs to one number per row, ``(rows,)``, for each of several formulas."""
 
@@ -66,6 +82,12 @@ class RowMapper(Protocol):
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
         """The values and units of a term on another batch, computed by the engine that the dispatcher chooses."""
+
+    def histograms(self, position: Formula, bins: int) -> RowHistograms:
+        """Histograms of each anchor's positives and negatives over ``bins + 1`` nodes, with linear interpolation.
+
+        ``position`` is a formula of `likewise.formula.s`, in units of bins, from 0 to ``bins``; values outside are clamped.
+        """
 
     def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
         """A function that computes formulas with one number per anchor, without gradient, for the rows of a chunk.
@@ -84,7 +106,8 @@ class MatrixLoss:
     Args:
         compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reads the matrix through the
             mapper, in one phase or several, so that it also runs on chunks.
-        evaluates_formulas: whether it delegates to formulas (`RowMapper.evaluate`), which kernels can execute.
+        evaluates_formulas: whether it delegates to formulas (`RowMapper.evaluate`, `RowMapper.histograms`), which kernels
+            can execute.
 
     Examples:
         >>> import torch

@@ -5,46 +5,20 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from likewise.formula import (
     Cosine,
     Declaration,
     MatrixLoss,
     PairBatch,
-    RowChunk,
     RowMapper,
     Similarity,
     SquaredEuclidean,
     TermValues,
     hyper,
+    s,
 )
 from likewise.losses.base import PairLoss
-
-
-def soft_histograms(position: Tensor, positive: Tensor, negative: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Histograms of each row's positives and negatives over ``bins + 1`` nodes, with linear interpolation.
-
-    Args:
-        position: the position of each pair, in units of bins, from 0 to ``bins``; values outside are clamped.
-        positive: the positive pairs.
-        negative: the negative pairs.
-        bins: the number of intervals.
-
-    Returns:
-        Two tensors ``(m, bins + 1)``.
-    """
-    nodes = bins + 1
-    position = position.clamp(0.0, float(bins))
-    lower = position.detach().floor().clamp(max=float(bins - 1))
-    upper_share = position - lower
-    weight = (positive | negative).to(position.dtype)
-    # both histograms in one row, negatives first; a NaN has no bin, but its weight propagates it to the value
-    index = lower.nan_to_num(0.0).long() + nodes * positive
-    histogram = position.new_zeros(len(position), 2 * nodes)
-    histogram = histogram.scatter_add(1, index, weight * (1.0 - upper_share))
-    histogram = histogram.scatter_add(1, index + 1, weight * upper_share)
-    return histogram[:, nodes:], histogram[:, :nodes]
 
 
 class FastAPLoss(PairLoss):
@@ -70,16 +44,15 @@ class FastAPLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SquaredEuclidean,)
 
     def declare(self) -> Declaration:
-        """A histogram of a row is not a fold, so this is a function of matrix rows."""
-        return MatrixLoss.by_rows(self._of_rows)
+        """A histogram of a row is not a fold, so this is a function of the histograms of rows."""
+        return MatrixLoss(self._compute, evaluates_formulas=True)
 
-    def _of_rows(self, S: Tensor, positive: Tensor, negative: Tensor) -> list[TermValues]:
-        at_node, of_negatives = soft_histograms(-S * (self.bins / 4.0), positive, negative, self.bins)
+    def _compute(self, _batch: PairBatch, rows: RowMapper) -> list[TermValues]:
+        at_node, of_negatives, positives, _ = rows.histograms(s * (self.bins / -4.0), self.bins)
         # one minus precision is the fraction of negatives so far, which is exactly zero if all positives rank first
         negatives_so_far = of_negatives.cumsum(dim=1)
         all_so_far = at_node.cumsum(dim=1) + negatives_so_far
         error = negatives_so_far / torch.where(all_so_far > 0.0, all_so_far, 1.0)
-        positives = positive.sum(dim=1)
         value = (at_node * error).sum(dim=1) / positives.clamp_min(1)
         return [TermValues(value, (positives > 0).long(), (value != 0).long())]
 
@@ -108,10 +81,11 @@ class HistogramLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """Two phases: histograms of rows, then the anchors' values from the histogram of the batch."""
-        return MatrixLoss(self._compute)
+        return MatrixLoss(self._compute, evaluates_formulas=True)
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
-        of_positives, of_negatives, positives, negatives = rows.map(self._histograms)
+        position = (s + 1.0) * (self.bins / 2.0)
+        of_positives, of_negatives, positives, negatives = rows.histograms(position, self.bins)
         group = batch.group
         n_positives, n_negatives = group.totals([positives.sum(), negatives.sum()])
         reached = group.total(of_positives.sum(dim=0)).cumsum(dim=0) / n_positives.clamp_min(1)
@@ -120,10 +94,3 @@ class HistogramLoss(PairLoss):
         first = (torch.arange(len(value), device=value.device) == 0) & (group.rank == 0)
         exists = first & (n_positives > 0) & (n_negatives > 0)
         return [TermValues(value, exists, exists & (group.total(value.sum()) != 0))]
-
-    def _histograms(self, chunk: RowChunk) -> tuple[Tensor, ...]:
-        """The histograms of each row, and the number of pairs in them."""
-        positive, negative = chunk.masks()
-        position = (chunk.similarities + 1.0) * (self.bins / 2.0)
-        histograms = soft_histograms(position, positive, negative, self.bins)
-        return (*histograms, positive.sum(dim=1), negative.sum(dim=1))

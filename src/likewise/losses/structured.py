@@ -26,7 +26,9 @@ from likewise.formula import (
     RowChunk,
     RowMapper,
     Similarity,
+    Term,
     TermValues,
+    count,
     hyper,
     logsumexp,
     map_values,
@@ -35,6 +37,9 @@ from likewise.formula import (
     softplus,
 )
 from likewise.losses.base import PairLoss
+
+LEAST_FEW = 16
+"""The number of positives that are few in a batch of any size, so that their pairs are computed from an index."""
 
 
 class AngularLoss(PairLoss):
@@ -162,13 +167,29 @@ class LiftedStructureLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """A pair needs two rows, so there are two phases: log-sum-exps of each anchor's negatives, then the pairs."""
-        return MatrixLoss(self._compute)
+        return MatrixLoss(self._compute, evaluates_formulas=True)
 
     def only_from_embeddings(self) -> str | None:
         """Return the reason: both members of a pair must be anchors."""
         return "it is defined on unordered pairs of one set and needs the negatives of both members"
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
+        positives = rows.positive_index(most=max(LEAST_FEW, batch.shape[1] // 64))
+        if positives is None:
+            return self._on_matrix(batch, rows)
+        negatives = count(NEGATIVES)
+        values = rows.evaluate(Term(logsumexp(self.margin + s, NEGATIVES), negatives, negatives), batch)
+        assert values.units is not None
+        pressure, has_negative = values.total, values.units > 0
+        index = positives.index
+        anchors = torch.arange(len(index), device=index.device)[:, None].expand_as(index)
+        S = similarities_at(batch, anchors, index)
+        joint = _log_add(pressure[:, None], batch.gather(pressure)[index])
+        keep = positives.mask & (has_negative[:, None] | batch.gather(has_negative)[index])
+        return [TermValues(*_sum_pairs(S, joint, keep))]
+
+    def _on_matrix(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
+        """The same with masks, for many positives and for pairs that labels do not determine."""
         pressure, has_negative = rows.map(self._pressure)
         pressures, have_negatives = batch.gather(pressure), batch.gather(has_negative)
         # labels are symmetric; a mined relation is not, and its mask is transposed
@@ -182,10 +203,7 @@ class LiftedStructureLoss(PairLoss):
             if mirrored is not None:
                 positive = positive | mirrored[here]  # a pair is unordered
             joint = _log_add(pressure[here, None], pressures[None, :])
-            keep = positive & (has_negative[here, None] | have_negatives[None, :])
-            value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
-            # the matrix contains every unordered pair twice
-            return value.sum(dim=1) / 2.0, keep.sum(dim=1) / 2.0, (value != 0).sum(dim=1) / 2.0
+            return _sum_pairs(S, joint, positive & (has_negative[here, None] | have_negatives[None, :]))
 
         return [TermValues(*rows.map(pairs))]
 
@@ -194,6 +212,12 @@ class LiftedStructureLoss(PairLoss):
         _, negative = chunk.masks()
         fold = LogSumExp()
         return fold.finish(fold.start(self.margin + chunk.similarities, negative)), negative.any(dim=1)
+
+
+def _sum_pairs(S: Tensor, joint: Tensor, keep: Tensor) -> tuple[Tensor, ...]:
+    """The sum over each anchor's pairs, their number, and that of nonzero ones; every unordered pair is there twice."""
+    value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
+    return value.sum(dim=1) / 2.0, keep.sum(dim=1) / 2.0, (value != 0).sum(dim=1) / 2.0
 
 
 def _log_add(left: Tensor, right: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Triton kernels generated from declarations.  The package needs Triton, so the dispatcher imports it on first use."""
 
 from likewise.engines.triton.engine import TritonEngine
+from likewise.engines.triton.histograms import compute_histograms
 
-__all__ = ["TritonEngine"]
+__all__ = ["TritonEngine", "compute_histograms"]

@@ -92,16 +92,20 @@ class TritonEngine(Engine):
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
         """Compute one vector per fold."""
-        values = {**known, **self.mined_values, **self.layout.link_values}
-        for node, value in values.items():
-            if isinstance(value, PairNumbers):
-                values[node] = self._store(node, value)
-        job = FoldJob(self, passes, values)
+        job = FoldJob(self, passes, self.bind(known))
         folds = [term for terms in passes for term in terms]
         learned = job.learned
         left, right = self.layout.left.source, self.layout.right.source
         results = _Folds.apply(job, left, right, *[job.values[node] for node in learned])  # type: ignore[no-untyped-call]
         return dict(zip(folds, results, strict=True))
+
+    def bind(self, known: dict[Formula, Any]) -> dict[Formula, Any]:
+        """Return known values with those of the miner and the similarity, and numbers per pair as matrices."""
+        values = {**known, **self.mined_values, **self.layout.link_values}
+        for node, value in values.items():
+            if isinstance(value, PairNumbers):
+                values[node] = self._store(node, value)
+        return values
 
     def _store(self, node: Formula, numbers: PairNumbers) -> Tensor:
         """Return the matrix of a number per pair, which is computed once."""

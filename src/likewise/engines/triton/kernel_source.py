@@ -87,6 +87,8 @@ CONSTANTS = (
 )
 
 
+PLACE = "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]"
+RIGHT_SCALE = "right_scale"
 RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
 """The number of tiles of a rectangle, and of those on and above the diagonal of a square."""
 
@@ -104,10 +106,20 @@ class Tiles(Enum):
     MIXED = "all others"
 
 
-def _head(spec: KernelSpec, tiles: Tiles, *, for_gradient: bool = False, triangular: bool = False) -> list[str]:
-    """Write the loop over tiles, up to the product of each pair."""
+def write_head(
+    spec: KernelSpec, tiles: Tiles, *, branches: bool = False, for_gradient: bool = False, triangular: bool = False
+) -> list[str]:
+    """Write the loop over tiles, up to the product of each pair.
+
+    Args:
+        spec: what the kernels have in common.
+        tiles: the tiles that the kernel processes.
+        branches: skip the other tiles also in the kernel of plain tiles, whose loops are not flattened then.
+        for_gradient: remember of each center what its gradient needs.
+        triangular: only the tiles on and above the diagonal.
+    """
     numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
-    flat = "" if tiles is Tiles.MIXED or spec.pool is not None else ", flatten=True"
+    flat = "" if branches or tiles is Tiles.MIXED or spec.pool is not None else ", flatten=True"
     lines = [
         "@triton.jit",
         f"def kernel({ARGUMENTS}{numbers}, {CONSTANTS}):",
@@ -146,7 +158,9 @@ def _head(spec: KernelSpec, tiles: Tiles, *, for_gradient: bool = False, triangu
     lines += [TILE + line for line in body]
     if tiles is Tiles.MIXED:
         lines.append(TILE + "if not plain:")
-    return lines + [_indent(tiles) + line for line in product]
+    elif tiles is Tiles.PLAIN and branches:
+        lines.append(TILE + "if plain:")
+    return lines + [choose_indent(tiles, branches=branches) + line for line in product]
 
 
 def _pool_lines(spec: KernelSpec, pool: PoolTemplate, for_gradient: bool) -> list[str]:
@@ -174,26 +188,17 @@ def _write_center_gradients(spec: KernelSpec, pool: PoolTemplate, inside: str, s
     lines = list(pool.before_gradient)
     steps = _center_lines(spec) if pool.repeats else []
     steps.append(f"value = {pool.share}")
-    if spec.scaled:
-        steps.append(f"value = value * (left_scale * {CENTER_SCALE})")
-    steps += _store_lines("value", "place + center * (n - first_column)", inside, split)
+    place, scale = "place + center * (n - first_column)", CENTER_SCALE if spec.scaled else ""
+    steps += _store_gradient("value", place, inside, scale, split)
     return _fill_numbers(spec, pool, [*lines, f"for center in range({pool.centers}):", *[f"    {x}" for x in steps]])
 
 
-def _store_lines(value: str, place: str, inside: str, split: bool) -> list[str]:
-    """Write the stores of a gradient, rounded, and of the rounding errors."""
-    lines = [f"rounded = {value}.to(out.dtype.element_ty)", f"tl.store(out + {place}, rounded, mask={inside})"]
-    if split:
-        rest = f"({value} - rounded.to(tl.float32)).to(rest.dtype.element_ty)"
-        lines.append(f"tl.store(rest + {place}, {rest}, mask={inside})")
-    return lines
+def choose_indent(tiles: Tiles, *, branches: bool = False) -> str:
+    """Return the indentation of the lines that process a tile."""
+    return INSIDE if tiles is Tiles.MIXED or (branches and tiles is Tiles.PLAIN) else TILE
 
 
-def _indent(tiles: Tiles) -> str:
-    return INSIDE if tiles is Tiles.MIXED else TILE
-
-
-def _leaf_lines(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str], dict[Formula, str]]:
+def write_leaves(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str], dict[Formula, str]]:
     """Write the loads of leaves; mirrored: with references as anchors."""
     lines, names = [], {}
     for k, leaf in enumerate(spec.leaves):
@@ -216,7 +221,7 @@ def _leaf_lines(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str
     return lines, names
 
 
-def _mask_lines(pairing: Pairing) -> list[str]:
+def write_masks(pairing: Pairing) -> list[str]:
     """Write the masks of positive and negative pairs, for tiles that have both or that cross the edge."""
     if pairing.uses_codes:
         return [
@@ -244,7 +249,7 @@ def _mask_lines(pairing: Pairing) -> list[str]:
     return lines
 
 
-def _as_tile(writer: Writer, formula: Formula) -> str:
+def as_tile(writer: Writer, formula: Formula) -> str:
     """Write a formula, broadcast to a tile."""
     name = writer.value(formula)
     if varies_by_pair(formula):
@@ -280,18 +285,18 @@ def write_fold_kernel(
         triangular: the references are the anchors: process the tiles on and above the diagonal, each as it is and
             mirrored, with square tiles.
     """
-    plain, indent = tiles is Tiles.PLAIN, _indent(tiles)
-    lines = _head(spec, tiles, triangular=triangular)
+    plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
+    lines = write_head(spec, tiles, triangular=triangular)
     writer, similarity = Writer({}, indent, "v"), "s"
     stores: list[str] = []
     for mirrored in (False, True) if triangular else (False,):
-        loads, names = _leaf_lines(spec, indent, mirrored)
+        loads, names = write_leaves(spec, indent, mirrored)
         writer.lines += loads
         writer.names = {**names, s: similarity}
         if not mirrored:
             similarity = writer.names[s] = writer.value(spec.link)
             if not plain:
-                for line in _mask_lines(spec.pairing):
+                for line in write_masks(spec.pairing):
                     writer.line(line)
         sides = _write_sides(writer, spec, plain)
         numbers = [number for term in terms for number in _write_fold(writer, term, sides, plain, mirrored)]
@@ -325,7 +330,7 @@ def _empty_state(term: TileFold, mirrored: bool) -> list[str]:
 def _write_sides(writer: Writer, spec: KernelSpec, plain: bool) -> dict[Side, str]:
     """Write the masks of positive and negative pairs after mining; an empty mask keeps every pair of the tile."""
     if plain:
-        negative = "" if spec.keep is None else _as_tile(writer, spec.keep[1])
+        negative = "" if spec.keep is None else as_tile(writer, spec.keep[1])
         return {Side.NEGATIVES: negative, Side.BOTH: negative}
     positive, negative = "positive", "negative"
     if spec.keep is not None:
@@ -341,13 +346,13 @@ def _write_fold(writer: Writer, term: TileFold, sides: dict[Side, str], plain: b
         return _empty_state(term, mirrored)
     keep, axis = sides[term.over], 0 if mirrored else 1
     counted = isinstance(term.curve, Number)
-    value = "1.0" if counted and term.fold.weight_count == 0 else _as_tile(writer, term.curve)
+    value = "1.0" if counted and term.fold.weight_count == 0 else as_tile(writer, term.curve)
     if term.fold.weight_count == 0 and not (counted or is_condition(term.curve)):
         value = writer.write(f"{value} != 0.0")  # a number used as a condition
     keep = writer.write(keep) if keep else ""
     numbers, weight = term.fold.fold_tile(writer, value, keep or None, axis)
     for leaf in term.by:
-        inner = _as_tile(writer, derivative(term.curve, leaf))
+        inner = as_tile(writer, derivative(term.curve, leaf))
         inner = inner if weight == "1.0" else f"{weight} * {inner}"
         # the weight of a pair that is not kept is zero already, except for a sum, whose weight is one everywhere
         masked = f"tl.where({keep}, {inner}, 0.0)" if keep else inner
@@ -368,40 +373,65 @@ def write_gradient_kernel(
         symmetric: the references are the anchors: add the gradient of the mirrored pair.
         split: store rounding errors in a second matrix.
     """
-    plain, indent = tiles is Tiles.PLAIN, _indent(tiles)
+    plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
     pool = spec.pool if by is s else None
-    lines = _head(spec, tiles, for_gradient=pool is not None)
+    lines = write_head(spec, tiles, for_gradient=pool is not None)
     writer = Writer({}, indent, "v")
     weights = _weight_names(spec, terms)
     similarity, sums = "s", []
     for mirrored in [False, True] if symmetric else [False]:
-        loads, names = _leaf_lines(spec, indent, mirrored)
+        loads, names = write_leaves(spec, indent, mirrored)
         writer.lines += loads
         writer.names = {**names, s: similarity}
         if not mirrored:
             similarity = writer.names[s] = writer.value(spec.link)
-            link_derivative = _write_link_derivative(writer, spec.link, names) if by is s else "1.0"
+            link_derivative = write_link_derivative(writer, spec.link, names) if by is s else "1.0"
             if not plain:
-                for line in _mask_lines(spec.pairing):
+                for line in write_masks(spec.pairing):
                     writer.line(line)
         for over in ("negative",) if plain else _name_sides(spec.pairing):
             sums += _write_gradient(writer, spec, terms, by, over, plain, weights[mirrored])
     lines += writer.lines
     here = "(rows < tl.where(plain, m, 0))" if plain else "here"
     inside = f"{here}[:, None] & there[None, :]"
+    factors = [] if link_derivative == "1.0" else [link_derivative]
     tail = [f"g = {' + '.join(sums) or 'tl.zeros([BM, BN], tl.float32)'}"]
-    tail += [] if link_derivative == "1.0" else [f"g = g * {link_derivative}"]
-    tail.append("place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]")
-    # with both scales, one matrix serves the gradients of both factors; each then divides by its own scale
+    tail += [f"g = g * {factor}" for factor in factors]
+    tail.append(PLACE)
     if pool is not None:
         tail += _write_center_gradients(spec, pool, inside, split)
     else:
-        tail += ["g = g * (left_scale * right_scale)"] if spec.scaled and by is s else []
-        tail += _store_lines("g", "place", inside, split)
+        tail += _store_gradient("g", "place", inside, RIGHT_SCALE if spec.scaled and by is s else "", split)
     return "\n".join(lines + [indent + line for line in tail]) + "\n"
 
 
-def _write_link_derivative(writer: Writer, link: Formula, names: dict[Formula, str]) -> str:
+def store_gradient(factors: list[str], inside: str, *, scaled: bool, split: bool) -> list[str]:
+    """Write the lines that multiply the gradient ``g`` of a tile by factors and store it.
+
+    Args:
+        factors: names of factors.
+        inside: the expression of the mask of pairs that are stored.
+        scaled: multiply by the scales of both operands.
+        split: store rounding errors in a second matrix.
+    """
+    lines = [f"g = g * {factor}" for factor in factors]
+    return [*lines, PLACE, *_store_gradient("g", "place", inside, RIGHT_SCALE if scaled else "", split)]
+
+
+def _store_gradient(value: str, place: str, inside: str, scale: str, split: bool) -> list[str]:
+    """Write the stores of a gradient, rounded, and of its rounding errors.
+
+    With the scales of both operands, one matrix serves the gradients of both factors; each then divides by its own scale.
+    """
+    lines = [f"{value} = {value} * (left_scale * {scale})"] if scale else []
+    lines += [f"rounded = {value}.to(out.dtype.element_ty)", f"tl.store(out + {place}, rounded, mask={inside})"]
+    if split:
+        rest = f"({value} - rounded.to(tl.float32)).to(rest.dtype.element_ty)"
+        lines.append(f"tl.store(rest + {place}, {rest}, mask={inside})")
+    return lines
+
+
+def write_link_derivative(writer: Writer, link: Formula, names: dict[Formula, str]) -> str:
     """Write the derivative of the similarity by the product."""
     product_writer = Writer({**names, s: "s"}, writer.indent, "b")
     name = product_writer.value(derivative(link, s))
@@ -454,7 +484,7 @@ def _write_gradient(
         mask = f"(positive & {positives}) | (negative & {negatives})"
     elif spec.keep is not None:
         condition = spec.keep[over == "negative"]
-        mask = _as_tile(writer, condition) if plain else f"{over} & {writer.value(condition)}"
+        mask = as_tile(writer, condition) if plain else f"{over} & {writer.value(condition)}"
     return [writer.write(f"tl.where({mask}, {total}, 0.0)" if mask else f"{total} + tl.zeros([BM, BN], tl.float32)")]
 
 

@@ -104,7 +104,10 @@ def make_factors(batch: PairBatch) -> Factors:
     allowed = torch.get_float32_matmul_precision()
     dtype = torch.bfloat16 if allowed == "medium" else torch.float32
     precision = "ieee" if not _has_tf32(anchors.device) else "tf32x3" if allowed == "highest" else "tf32"
-    from_cosine = type(similarity) is SquaredEuclidean and similarity.normalize
+    # the rounding of half-precision embeddings exceeds that of a difference of cosines; in float32 squared norms of
+    # embeddings around their mean are more accurate
+    rooted = type(similarity) is Euclidean and batch.half is not None
+    from_cosine = similarity.normalize and (rooted or type(similarity) is SquaredEuclidean)
     if not from_cosine and type(similarity) not in (Cosine, Dot):
         product = ProductSpec(False, False, dtype, False, precision)
         factors = batch.both_factors()
@@ -115,7 +118,7 @@ def make_factors(batch: PairBatch) -> Factors:
     product = ProductSpec(symmetric, similarity.normalize, dtype if half is None else half, half is not None, precision)
     left, right = batch.both_sides()
     right = left if right is None else right
-    link, link_values = _link_cosine(left, right) if from_cosine else (s, {})
+    link, link_values = _link_cosine(left, right, rooted=rooted) if from_cosine else (s, {})
     return Factors(left, right, product, link, link_values)
 
 
@@ -175,7 +178,9 @@ def _raise(_batch: PairBatch) -> Tensor:
 # the nodes hold no values, because the cache of kernels would keep those of a batch alive
 _ROWS, _COLUMNS = PerAnchor("‖a‖²", _raise), PerReference("‖b‖²", _raise)
 _FROM_COSINE = 2.0 * s - _ROWS - _COLUMNS
-_DISTANCE = -sqrt(where(4.0 * torch.finfo(torch.float32).eps * (_ROWS + _COLUMNS) < -s, -s, 0.0))
+_ROUNDING = 4.0 * torch.finfo(torch.float32).eps * (_ROWS + _COLUMNS)
+_DISTANCE = -sqrt(where(-s > _ROUNDING, -s, 0.0))
+_DISTANCE_FROM_COSINE = -sqrt(where(_ROUNDING < -_FROM_COSINE, -_FROM_COSINE, 0.0))
 
 
 def _link_distance(similarity: Similarity, left: Tensor, right: Tensor) -> tuple[Formula, dict[Formula, Tensor]]:
@@ -187,9 +192,9 @@ def _link_distance(similarity: Similarity, left: Tensor, right: Tensor) -> tuple
     return _DISTANCE, {_ROWS: a, _COLUMNS: b}
 
 
-def _link_cosine(left: Tensor, right: Tensor) -> tuple[Formula, dict[Formula, Tensor]]:
-    """Return minus the squared distance of unit vectors from their cosine, ``2s − 1 − 1``; a row of zeros has norm 0."""
+def _link_cosine(left: Tensor, right: Tensor, *, rooted: bool) -> tuple[Formula, dict[Formula, Tensor]]:
+    """Return minus the (squared) distance of unit vectors from their cosine, ``2s − 1 − 1``; a row of zeros has norm 0."""
     tiny = torch.finfo(torch.float32).tiny
     a = (left.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
     b = a if right is left else (right.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
-    return _FROM_COSINE, {_ROWS: a, _COLUMNS: b}
+    return _DISTANCE_FROM_COSINE if rooted else _FROM_COSINE, {_ROWS: a, _COLUMNS: b}
