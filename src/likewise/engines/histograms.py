@@ -36,7 +36,7 @@ def compute_histograms(chunk: RowChunk, position: Formula, bins: int) -> RowHist
     positive, negative = chunk.masks()
     positions = evaluate(position, {s: chunk.similarities})
     compute = _compute_traced if torch.compiler.is_compiling() or is_transformed() else _SoftHistograms.apply
-    both = compute(positions, positive, negative, bins)  # type: ignore[no-untyped-call]
+    both = compute(positions, positive, negative, bins)
     return RowHistograms(both[:, bins + 1 :], both[:, : bins + 1], positive.sum(dim=1), negative.sum(dim=1))
 
 

@@ -97,13 +97,14 @@ class Tiles(Enum):
     MIXED = "all others"
 
 
-def write_head(spec: KernelSpec, tiles: Tiles, *, branches: bool = False) -> list[str]:
+def write_head(spec: KernelSpec, tiles: Tiles, *, branches: bool = False, upper: bool = False) -> list[str]:
     """Write the loop over tiles, up to the product of each pair.
 
     Args:
         spec: what the kernels have in common.
         tiles: the tiles that the kernel processes.
         branches: skip the other tiles also in the kernel of plain tiles, whose loops are not flattened then.
+        upper: with branches, skip also the tiles below the diagonal.
     """
     numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
     flat = "" if branches or tiles is Tiles.MIXED else ", flatten=True"
@@ -139,16 +140,16 @@ def write_head(spec: KernelSpec, tiles: Tiles, *, branches: bool = False) -> lis
             "s = s * (left_scale * right_scale)",
         ]
     lines += [TILE + line for line in body]
-    if tiles is Tiles.MIXED:
-        lines.append(TILE + "if not plain:")
-    elif tiles is Tiles.PLAIN and branches:
-        lines.append(TILE + "if plain:")
-    return lines + [choose_indent(tiles, branches=branches) + line for line in product]
+    indent = INSIDE if branches else choose_indent(tiles)
+    if indent == INSIDE:
+        wanted = {Tiles.ALL: "near < n", Tiles.PLAIN: "plain", Tiles.MIXED: "(plain == 0)"}[tiles]
+        lines.append(f"{TILE}if {wanted} & (near + BN > top):" if upper else f"{TILE}if {wanted}:")
+    return lines + [indent + line for line in product]
 
 
-def choose_indent(tiles: Tiles, *, branches: bool = False) -> str:
-    """Return the indentation of the lines that process a tile."""
-    return INSIDE if tiles is Tiles.MIXED or (branches and tiles is Tiles.PLAIN) else TILE
+def choose_indent(tiles: Tiles) -> str:
+    """Return the indentation of the lines that process a tile, without branches in the kernel of plain tiles."""
+    return INSIDE if tiles is Tiles.MIXED else TILE
 
 
 def write_leaves(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str], dict[Formula, str]]:
