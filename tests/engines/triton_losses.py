@@ -17,8 +17,6 @@ NO_FORMULAS = {
     "DynamicSoftMarginLoss",
     "MagnetLoss",
     "PDDMLoss",
-    "QuadrupletLoss",
-    "QuadrupletWiseLoss",
     "SubCenterArcFaceLoss",
     "SoftTripleLoss",
     "SoftTripleLoss-one-center",

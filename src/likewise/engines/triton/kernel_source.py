@@ -142,7 +142,7 @@ def write_head(spec: KernelSpec, tiles: Tiles, *, branches: bool = False, upper:
     lines += [TILE + line for line in body]
     indent = INSIDE if branches else choose_indent(tiles)
     if indent == INSIDE:
-        wanted = {Tiles.ALL: "near < n", Tiles.PLAIN: "plain", Tiles.MIXED: "(plain == 0)"}[tiles]
+        wanted = {Tiles.ALL: "(near < n)", Tiles.PLAIN: "plain", Tiles.MIXED: "(plain == 0)"}[tiles]
         lines.append(f"{TILE}if {wanted} & (near + BN > top):" if upper else f"{TILE}if {wanted}:")
     return lines + [indent + line for line in product]
 
