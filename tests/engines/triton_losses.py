@@ -17,8 +17,6 @@ NO_FORMULAS = {
     "DynamicSoftMarginLoss",
     "MagnetLoss",
     "PDDMLoss",
-    "QuadrupletLoss",
-    "QuadrupletWiseLoss",
     "ProxyGMLLoss",
     "WeightedPairLoss",
     "ContrastiveLoss-poincare",

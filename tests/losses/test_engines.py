@@ -196,7 +196,7 @@ def test_pairs_by_name() -> None:
 
 
 ROW_WISE = {
-    "quadruplets": partial(losses.QuadrupletWiseLoss, backend="triton"),
+    "dynamic": partial(losses.DynamicSoftMarginLoss, backend="triton"),
     "weighted": partial(losses.WeightedPairLoss, lambda S, _rows, _positive: S, backend="triton"),
 }
 

@@ -10,11 +10,11 @@ import functools
 import importlib.util
 import os
 import warnings
-from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
@@ -22,7 +22,7 @@ from likewise.engines.chunked import ChunkedEngine, ColumnEngine
 from likewise.engines.dense import DenseEngine
 from likewise.engines.indexed import IndexedMatrix
 from likewise.engines.positive_columns import PositiveColumns
-from likewise.engines.positive_index import find_positive_index
+from likewise.engines.positive_index import FEW, find_positive_index
 from likewise.engines.schedule import Engine
 from likewise.formula import (
     SNR,
@@ -219,8 +219,42 @@ def _check_triton(batch: PairBatch) -> None:
         )
 
 
-def find_histograms(batch: PairBatch, plan: Plan, *, formulas: bool) -> Callable[[Formula, int], RowHistograms] | None:
-    """Return the function that computes histograms in kernels, or ``None`` if they are computed from rows.
+class RowKernels:
+    """Functions of the whole matrix that kernels compute, for a `likewise.formula.MatrixLoss`.
+
+    Args:
+        batch: the batch.
+    """
+
+    def __init__(self, batch: PairBatch) -> None:
+        self.batch = batch
+
+    def histograms(self, position: Formula, bins: int) -> RowHistograms:
+        """Histograms of each anchor's positives and negatives."""
+        _check_triton(self.batch)
+        from likewise.engines.triton import compute_histograms
+
+        return compute_histograms(self.batch, position, bins)
+
+    def excess(self, limits: Tensor, classes: Tensor, *, apart: bool) -> tuple[Tensor, Tensor] | None:
+        """The excess of all negative pairs over limits; ``None`` for other batches than a small number of limits allows."""
+        batch, relation = self.batch, self.batch.relation
+        own = isinstance(relation, Labels) and relation.reference_labels is None and relation.valid is None
+        # sums in steps need similarities of limited size
+        similarity = batch.similarity
+        fits = (
+            type(similarity) in (Cosine, Euclidean, SquaredEuclidean) and similarity is not None and similarity.bounded
+        )
+        if not (own and fits and batch.group is SINGLE_PROCESS and 0 < limits.shape[1] <= FEW[-1]):
+            return None
+        _check_triton(batch)
+        from likewise.engines.triton import compute_excess
+
+        return compute_excess(batch, limits, classes, apart=apart)
+
+
+def find_row_kernels(batch: PairBatch, plan: Plan, *, formulas: bool) -> RowKernels | None:
+    """Return the kernels for functions of the matrix, or ``None`` if these are computed from rows.
 
     Args:
         batch: the batch.
@@ -231,19 +265,10 @@ def find_histograms(batch: PairBatch, plan: Plan, *, formulas: bool) -> Callable
         >>> import torch
         >>> from likewise.formula import Cosine, Labels
         >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
-        >>> find_histograms(batch, choose(batch), formulas=True) is None
+        >>> find_row_kernels(batch, choose(batch), formulas=True) is None
         True
     """
-    if (plan.formulas if formulas else plan.rows) is not EngineKind.TRITON:
-        return None
-
-    def compute(position: Formula, bins: int) -> RowHistograms:
-        _check_triton(batch)
-        from likewise.engines.triton import compute_histograms
-
-        return compute_histograms(batch, position, bins)
-
-    return compute
+    return RowKernels(batch) if (plan.formulas if formulas else plan.rows) is EngineKind.TRITON else None
 
 
 def make_engine(

@@ -10,8 +10,8 @@ from torch import Tensor
 from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chosen import sum_triplets
-from likewise.engines.dispatch import EngineKind, Plan, choose, find_histograms, make_engine
-from likewise.engines.mapping import ChunkedRows, WholeRows
+from likewise.engines.dispatch import EngineKind, Plan, choose, find_row_kernels, make_engine
+from likewise.engines.mapping import ChunkedRows, KernelRows, WholeRows
 from likewise.engines.positive_index import find_positive_index
 from likewise.engines.positives import expand
 from likewise.engines.schedule import run_on
@@ -251,8 +251,9 @@ def _map_rows(batch: PairBatch, plan: Plan, *, evaluates_formulas: bool = False)
         # an engine needs at least one pair
         return run([term], other, "mean", plan.backend if other.shape[0] else "dense")[0]
 
-    kernels = find_histograms(batch, plan, formulas=not _reads_pair_numbers([], batch)) if evaluates_formulas else None
-    return (WholeRows if plan.rows is EngineKind.DENSE else ChunkedRows)(batch, evaluate, kernels)
+    kernels = find_row_kernels(batch, plan, formulas=not _reads_pair_numbers([], batch)) if evaluates_formulas else None
+    kinds = {EngineKind.DENSE: WholeRows, EngineKind.CHUNKED: ChunkedRows, EngineKind.TRITON: KernelRows}
+    return kinds[plan.rows](batch, evaluate, kernels)
 
 
 def _mine(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -34,7 +35,16 @@ from likewise.formula import (
 )
 
 Evaluate = Callable[[Term, PairBatch], TermValues]
-Histograms = Callable[[Formula, int], RowHistograms]
+
+
+class Kernels(Protocol):
+    """Functions of the whole matrix that kernels compute."""
+
+    def histograms(self, position: Formula, bins: int) -> RowHistograms:
+        """See `likewise.formula.RowMapper`."""
+
+    def excess(self, limits: Tensor, classes: Tensor, *, apart: bool) -> tuple[Tensor, Tensor] | None:
+        """See `likewise.formula.RowMapper`."""
 
 
 class WholeRows:
@@ -43,7 +53,7 @@ class WholeRows:
     Args:
         batch: the batch.
         evaluate: computes a formula on another batch.
-        in_kernels: computes histograms in kernels; ``None``: from rows.
+        kernels: compute functions of the matrix in kernels; ``None``: from rows.
 
     Examples:
         >>> import torch
@@ -55,10 +65,8 @@ class WholeRows:
 
     _large = False
 
-    def __init__(
-        self, batch: PairBatch, evaluate: Evaluate | None = None, in_kernels: Histograms | None = None
-    ) -> None:
-        self.batch, self._evaluate, self._in_kernels = batch, evaluate, in_kernels
+    def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None, kernels: Kernels | None = None) -> None:
+        self.batch, self._evaluate, self._kernels = batch, evaluate, kernels
 
     def prepare(self) -> None:
         """Compute the matrix, with its graph, and keep it."""
@@ -118,9 +126,13 @@ class WholeRows:
 
     def histograms(self, position: Formula, bins: int) -> RowHistograms:
         """Histograms of each anchor's positives and negatives."""
-        if self._in_kernels is not None:
-            return self._in_kernels(position, bins)
+        if self._kernels is not None:
+            return self._kernels.histograms(position, bins)
         return RowHistograms(*self.map(partial(compute_histograms, position=position, bins=bins)))
+
+    def excess(self, limits: Tensor, classes: Tensor, *, apart: bool) -> tuple[Tensor, Tensor] | None:
+        """The excess of all negative pairs over limits, in kernels."""
+        return None if self._kernels is None else self._kernels.excess(limits, classes, apart=apart)
 
     def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
         """A function that computes formulas with one number per anchor from rows and their masks, without gradient."""
@@ -159,10 +171,8 @@ class ChunkedRows(WholeRows):
 
     _large = True
 
-    def __init__(
-        self, batch: PairBatch, evaluate: Evaluate | None = None, in_kernels: Histograms | None = None
-    ) -> None:
-        super().__init__(batch if batch.matrix is not None else batch.prepare(), evaluate, in_kernels)
+    def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None, kernels: Kernels | None = None) -> None:
+        super().__init__(batch if batch.matrix is not None else batch.prepare(), evaluate, kernels)
         self._mined = settle_mining(batch)
 
     def prepare(self) -> None:
@@ -214,6 +224,16 @@ class ChunkedRows(WholeRows):
             lambda chunk, rows, _numbers, _back: function(self._chunk(chunk, rows)),
             summed=summed,
         ).run()
+
+
+class KernelRows(ChunkedRows):
+    """A mapper of functions that kernels compute; it refuses all others."""
+
+    def _run(self, function: Callable[[RowChunk], tuple[Tensor, ...]], *, summed: bool) -> list[Tensor]:
+        raise TypeError(
+            "backend must be 'auto', 'chunked' or 'dense' where anchors have many positives, or labels do not determine them, "
+            "because kernels handle few positives per anchor, but it is 'triton'"
+        )
 
 
 class _Columns:

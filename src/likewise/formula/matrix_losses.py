@@ -89,6 +89,13 @@ class RowMapper(Protocol):
         ``position`` is a formula of `likewise.formula.s`, in units of bins, from 0 to ``bins``; values outside are clamped.
         """
 
+    def excess(self, limits: Tensor, classes: Tensor, *, apart: bool) -> tuple[Tensor, Tensor] | None:
+        """The sum of ``[s − limit]₊`` over the batch's negative pairs, and the number of pairs above each limit, ``(m, k)``.
+
+        ``None`` if no kernel computes it.  ``limits`` are infinite where there is none; ``classes`` are numbers below m.
+        ``apart`` excludes the pairs that contain the class of the limit's anchor.
+        """
+
     def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
         """A function that computes formulas with one number per anchor, without gradient, for the rows of a chunk.
 
@@ -106,8 +113,8 @@ class MatrixLoss:
     Args:
         compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reads the matrix through the
             mapper, in one phase or several, so that it also runs on chunks.
-        evaluates_formulas: whether it delegates to formulas (`RowMapper.evaluate`, `RowMapper.histograms`), which kernels
-            can execute.
+        evaluates_formulas: whether it delegates to formulas or to functions (`RowMapper.evaluate`, `RowMapper.histograms`,
+            `RowMapper.excess`) that kernels can execute.
 
     Examples:
         >>> import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,17 @@ from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines import similarities_at
-from likewise.formula import SNR, Labels, PairBatch, RowChunk, RowMapper, TermValues, Triplets, has_similarity_hook
+from likewise.formula import (
+    SNR,
+    Labels,
+    MatrixLoss,
+    PairBatch,
+    RowChunk,
+    RowMapper,
+    TermValues,
+    Triplets,
+    has_similarity_hook,
+)
 
 
 class Thresholds(NamedTuple):
@@ -40,6 +51,11 @@ class Tally(NamedTuple):
     of_class: Tensor
 
 
+def sum_all(margin: float, disjoint: bool = True) -> MatrixLoss:
+    """Declare the sum over all quadruplets; see `sum_quadruplets`."""
+    return MatrixLoss(partial(sum_quadruplets, margin=margin, disjoint=disjoint), evaluates_formulas=True)
+
+
 def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float, disjoint: bool = True) -> list[TermValues]:
     r"""Sum the hinges of positive pairs against all negative pairs, or against those that do not contain their class.
 
@@ -65,6 +81,9 @@ def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float, disjoint: 
     own = classes if batch.local_rows is None else classes[batch.local_rows.local]
     near, exists = _positives(batch, rows)
     limits = near - margin
+    found = rows.excess(limits.masked_fill(~exists, torch.inf), classes, apart=disjoint)
+    if found is not None:
+        return [_sum_excess(*found, exists, labels, near.dtype, disjoint=disjoint)]
     thresholds = _thresholds(limits.detach().masked_fill(~exists, torch.inf), own, batch)
     tally = _tally(batch, rows, thresholds, own, classes)
     here = slice(thresholds.first, thresholds.first + limits.numel())
@@ -82,6 +101,18 @@ def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float, disjoint: 
     total = torch.where(exists, excess, 0.0).sum(dim=1).clamp_min(0.0).to(limits.dtype)
     eligible = tally.numbers.sum() - (tally.of_class[own] if disjoint else 0)
     return [TermValues(total, exists.sum(dim=1) * eligible, torch.where(exists, numbers, 0).sum(dim=1))]
+
+
+def _sum_excess(
+    excess: Tensor, numbers: Tensor, exists: Tensor, labels: Tensor, dtype: torch.dtype, *, disjoint: bool
+) -> TermValues:
+    """The term from the excess of negative pairs over each threshold, and the number of these pairs."""
+    ordered = labels.sort().values
+    size = torch.searchsorted(ordered, labels, right=True) - torch.searchsorted(ordered, labels)
+    others = len(labels) - size
+    eligible = others.sum() - (2 * size * others if disjoint else 0)
+    total = torch.where(exists, excess, 0.0).sum(dim=1).clamp_min(0.0).to(dtype)
+    return TermValues(total, exists.sum(dim=1) * eligible, torch.where(exists, numbers, 0).sum(dim=1))
 
 
 def _positives(batch: PairBatch, rows: RowMapper) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import torch
@@ -11,7 +10,6 @@ from torch import Tensor, nn
 from likewise.formula import (
     Declaration,
     Euclidean,
-    MatrixLoss,
     PairBatch,
     PerAnchor,
     Regularizer,
@@ -26,7 +24,7 @@ from likewise.formula import (
     softplus,
 )
 from likewise.losses.base import PairLoss
-from likewise.losses.quadruplets import sum_quadruplets
+from likewise.losses.quadruplets import sum_all
 
 
 class TripletLoss(PairLoss):
@@ -163,7 +161,7 @@ class QuadrupletLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """All triplets, and positive pairs against the negative pairs of other anchors."""
-        return per_triplet(relu(s - (s_p - self.margin1))), MatrixLoss(partial(sum_quadruplets, margin=self.margin2))
+        return per_triplet(relu(s - (s_p - self.margin1))), sum_all(self.margin2)
 
     def only_from_embeddings(self) -> str | None:
         """The loss needs the similarities of a set with itself and the labels of all samples."""
@@ -195,7 +193,7 @@ class QuadrupletWiseLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """Positive pairs against all negative pairs."""
-        return MatrixLoss(partial(sum_quadruplets, margin=self.margin, disjoint=False))
+        return sum_all(self.margin, disjoint=False)
 
     def only_from_embeddings(self) -> str | None:
         """The loss needs the similarities of a set with itself and the labels of all samples."""

@@ -2,5 +2,6 @@
 
 from likewise.engines.triton.engine import TritonEngine
 from likewise.engines.triton.histograms import compute_histograms
+from likewise.engines.triton.limits import compute_excess
 
-__all__ = ["TritonEngine", "compute_histograms"]
+__all__ = ["TritonEngine", "compute_excess", "compute_histograms"]

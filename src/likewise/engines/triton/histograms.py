@@ -15,10 +15,10 @@ from torch import Tensor
 
 from likewise.engines.triton.engine import FoldJob, TritonEngine
 from likewise.engines.triton.kernel_source import (
+    INSIDE,
     KernelSpec,
     Tiles,
     as_tile,
-    choose_indent,
     store_gradient,
     write_head,
     write_leaves,
@@ -71,9 +71,9 @@ def write_histogram_kernel(spec: KernelSpec, position: Formula, tiles: Tiles) ->
 
     It stores ``bins + 2`` numbers for the positives and as many for the negatives: the weights, and the number of pairs.
     """
-    plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles, branches=True)
-    loads, names = write_leaves(spec, indent, mirrored=False)
-    writer = Writer({**names, s: "s"}, indent, "v")
+    plain = tiles is Tiles.PLAIN
+    loads, names = write_leaves(spec, INSIDE, mirrored=False)
+    writer = Writer({**names, s: "s"}, INSIDE, "v")
     writer.names[s] = writer.value(spec.link)
     bins = f"leaf{len(spec.leaves) - 1}"
     _write_position(writer, position, bins)
@@ -82,7 +82,7 @@ def write_histogram_kernel(spec: KernelSpec, position: Formula, tiles: Tiles) ->
             writer.line(line)
     for over in _name_sides(plain):
         _write_sums(writer, _write_kept(writer, spec, over, plain), over, bins)
-    return "\n".join([*write_head(spec, tiles, branches=True), *loads, *writer.lines]) + "\n"
+    return "\n".join([*write_head(spec, tiles, "likewise_histogram", branches=True), *loads, *writer.lines]) + "\n"
 
 
 def _write_sums(writer: Writer, kept: str, over: str, bins: str) -> None:
@@ -97,11 +97,11 @@ def _write_sums(writer: Writer, kept: str, over: str, bins: str) -> None:
     for line in (
         f"place = out + ((2 * j + {side}) * ({bins} + 2)).to(tl.int64) * m + rows",
         f"tl.store(place + ({bins} + 1) * m, {number}, mask=here)",
-        f"near = {near}",
+        f"positions = {near}",
         f"first = tl.maximum(tl.min(tl.min({low}, axis=1), axis=0).to(tl.int32), 0)",
         f"end = tl.minimum(tl.max(tl.max({high}, axis=1), axis=0).to(tl.int32) + 2, {bins} + 1)",
         "for node in range(first, end):",
-        f"    weight = tl.maximum(1.0 - tl.abs(near - node), 0.0, {ALL})",
+        f"    weight = tl.maximum(1.0 - tl.abs(positions - node), 0.0, {ALL})",
         "    tl.store(place + node * m, tl.sum(weight, axis=1), mask=here)",
     ):
         writer.line(line)
@@ -118,13 +118,13 @@ def write_lookup_kernel(spec: KernelSpec, position: Formula, tiles: Tiles, *, sy
         symmetric: the references are the anchors: add the gradient of the mirrored pair.
         split: store rounding errors in a second matrix.
     """
-    plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles, branches=True)
+    plain = tiles is Tiles.PLAIN
     count = len(spec.leaves)
     bins, tables = f"leaf{count - 3}", {"positive": f"leaf{count - 2}", "negative": f"leaf{count - 1}"}
-    writer = Writer({}, indent, "v")
+    writer = Writer({}, INSIDE, "v")
     similarity, sums = "s", []
     for mirrored in [False, True] if symmetric else [False]:
-        loads, names = write_leaves(spec, indent, mirrored)
+        loads, names = write_leaves(spec, INSIDE, mirrored)
         writer.lines += loads
         writer.names = {**names, s: similarity}
         if not mirrored:
@@ -144,7 +144,11 @@ def write_lookup_kernel(spec: KernelSpec, position: Formula, tiles: Tiles, *, sy
     tail = [f"g = {' + '.join(sums)}"]
     factors = [factor for factor in factors if factor != "1.0"]
     tail += store_gradient(factors, "here[:, None] & there[None, :]", scaled=spec.scaled, split=split)
-    lines = [*write_head(spec, tiles, branches=True), *writer.lines, *(indent + line for line in tail)]
+    lines = [
+        *write_head(spec, tiles, "likewise_lookup", branches=True),
+        *writer.lines,
+        *(INSIDE + line for line in tail),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -107,22 +107,31 @@ class Tiles(Enum):
 
 
 def write_head(
-    spec: KernelSpec, tiles: Tiles, *, branches: bool = False, for_gradient: bool = False, triangular: bool = False
+    spec: KernelSpec,
+    tiles: Tiles,
+    name: str,
+    *,
+    branches: bool = False,
+    upper: bool = False,
+    for_gradient: bool = False,
+    triangular: bool = False,
 ) -> list[str]:
     """Write the loop over tiles, up to the product of each pair.
 
     Args:
         spec: what the kernels have in common.
         tiles: the tiles that the kernel processes.
+        name: of the kernel, which profilers show.
         branches: skip the other tiles also in the kernel of plain tiles, whose loops are not flattened then.
+        upper: with branches, skip also the tiles below the diagonal.
         for_gradient: remember of each center what its gradient needs.
-        triangular: only the tiles on and above the diagonal.
+        triangular: only the tiles on and above the diagonal, of a square that has square tiles.
     """
     numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
     flat = "" if branches or tiles is Tiles.MIXED or spec.pool is not None else ", flatten=True"
     lines = [
         "@triton.jit",
-        f"def kernel({ARGUMENTS}{numbers}, {CONSTANTS}):",
+        f"def {name}({ARGUMENTS}{numbers}, {CONSTANTS}):",
         "    row_tiles, column_tiles = tl.cdiv(m - first_row, BM), tl.cdiv(n - first_column, BN)",
         f"    for tile in tl.range(tl.program_id(0), {TRIANGLE if triangular else RECTANGLE}, PROGRAMS{flat}):",
     ]
@@ -156,11 +165,11 @@ def write_head(
                 "s = s * (left_scale * right_scale)",
             ]
     lines += [TILE + line for line in body]
-    if tiles is Tiles.MIXED:
-        lines.append(TILE + "if not plain:")
-    elif tiles is Tiles.PLAIN and branches:
-        lines.append(TILE + "if plain:")
-    return lines + [choose_indent(tiles, branches=branches) + line for line in product]
+    indent = INSIDE if branches else choose_indent(tiles)
+    if indent == INSIDE:
+        wanted = {Tiles.ALL: "(near < n)", Tiles.PLAIN: "plain", Tiles.MIXED: "(plain == 0)"}[tiles]
+        lines.append(f"{TILE}if {wanted} & (near + BN > top):" if upper else f"{TILE}if {wanted}:")
+    return lines + [indent + line for line in product]
 
 
 def _pool_lines(spec: KernelSpec, pool: PoolTemplate, for_gradient: bool) -> list[str]:
@@ -193,9 +202,9 @@ def _write_center_gradients(spec: KernelSpec, pool: PoolTemplate, inside: str, s
     return _fill_numbers(spec, pool, [*lines, f"for center in range({pool.centers}):", *[f"    {x}" for x in steps]])
 
 
-def choose_indent(tiles: Tiles, *, branches: bool = False) -> str:
-    """Return the indentation of the lines that process a tile."""
-    return INSIDE if tiles is Tiles.MIXED or (branches and tiles is Tiles.PLAIN) else TILE
+def choose_indent(tiles: Tiles) -> str:
+    """Return the indentation of the lines that process a tile, without branches in the kernel of plain tiles."""
+    return INSIDE if tiles is Tiles.MIXED else TILE
 
 
 def write_leaves(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str], dict[Formula, str]]:
@@ -286,7 +295,7 @@ def write_fold_kernel(
             mirrored, with square tiles.
     """
     plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
-    lines = write_head(spec, tiles, triangular=triangular)
+    lines = write_head(spec, tiles, "likewise_fold", triangular=triangular)
     writer, similarity = Writer({}, indent, "v"), "s"
     stores: list[str] = []
     for mirrored in (False, True) if triangular else (False,):
@@ -375,7 +384,7 @@ def write_gradient_kernel(
     """
     plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
     pool = spec.pool if by is s else None
-    lines = write_head(spec, tiles, for_gradient=pool is not None)
+    lines = write_head(spec, tiles, "likewise_gradient", for_gradient=pool is not None)
     writer = Writer({}, indent, "v")
     weights = _weight_names(spec, terms)
     similarity, sums = "s", []
@@ -498,7 +507,7 @@ def write_join_kernel(terms: list[TileFold]) -> str:
     width = sum(term.width for term in terms)
     lines = [
         "@triton.jit",
-        "def kernel(tiles, joined, m, count, ROWS: tl.constexpr):",
+        "def likewise_join(tiles, joined, m, count, ROWS: tl.constexpr):",
         "    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)",
         "    here = rows < m",
     ]

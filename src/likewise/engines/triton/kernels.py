@@ -40,7 +40,7 @@ def compile_source(source: str) -> Kernel:
         **{name: getattr(device_functions, name) for name in names},
     }
     exec(compile(source, filename, "exec"), namespace)
-    return namespace["kernel"]
+    return namespace[source.split("def ", 1)[1].split("(", 1)[0]]
 
 
 # ------------------------------------------------------------------------------------------------ launching
