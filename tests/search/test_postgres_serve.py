@@ -191,7 +191,7 @@ def test_many_threads_at_once_are_answered_each_its_own(pair: tuple[Index, Index
 
     with TestClient(make_app(own), base_url=LOCAL) as client, ThreadPoolExecutor(16) as threads:
         assert [each for each in threads.map(ask, range(480)) if each] == []
-    assert len(own._store.server._idle) <= postgres_server.KEPT  # type: ignore[attr-defined]
+    assert len(own._store.server._idle) <= postgres_server.IDLE_CONNECTIONS  # type: ignore[attr-defined]
     own.close()
 
 
@@ -279,7 +279,7 @@ def test_what_is_held_still_cannot_be_changed_and_versions_differ(url: str):
     seen = [database.version]
     with (
         database.still() as now,
-        pytest.raises(TypeError, match=r"an index that is held still can be read, but it cannot be changed"),
+        pytest.raises(TypeError, match=r"an index inside still\(\) is read-only"),
     ):
         now.remove([1])
     database.rebuild(approximate="hnsw", queries=2)
@@ -407,7 +407,7 @@ def test_an_index_that_is_dropped_meanwhile(url: str):
 
 def test_connections_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch):
     """A transaction waits for a connection, and not for ever."""
-    monkeypatch.setattr(postgres_server, "MOST", 2)
+    monkeypatch.setattr(postgres_server, "CONNECTIONS", 2)
     monkeypatch.setattr(postgres_server, "PATIENCE", 0.2)
     database = plain(url, "narrow")
     with ThreadPoolExecutor(1) as other:
@@ -424,7 +424,7 @@ def test_connections_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch):
 
 def test_what_changes_an_index_needs_one_connection(url: str, monkeypatch: pytest.MonkeyPatch):
     """Or threads that hold one each would wait for another for ever."""
-    monkeypatch.setattr(postgres_server, "MOST", 1)
+    monkeypatch.setattr(postgres_server, "CONNECTIONS", 1)
     monkeypatch.setattr(postgres_server, "PATIENCE", 0.5)
     database = plain(url, "alone")
     database.add(np.eye(32)[:2], ["a", "b"], metadata={"year": [1, 2]})
