@@ -48,7 +48,7 @@ class Cars196(ImageFiles):
     Examples:
         >>> Cars196("/nowhere")
         Traceback (most recent call last):
-        FileNotFoundError: Cars196 is not at /nowhere, where cars_annos.mat or ... the authors' server is offline, ...
+        FileNotFoundError: Cars196 is not at /nowhere, which must contain cars_annos.mat, or ... the authors' server is offline, ...
     """
 
     recall_at = (1, 2, 4, 8, 16, 32)
@@ -71,8 +71,8 @@ class Cars196(ImageFiles):
             found = _read(Path(root))
         if found is None:
             raise FileNotFoundError(
-                f"{_NAME} is not at {os.fspath(root)}, where cars_annos.mat or devkit/cars_train_annos.mat with {_TEST} "
-                f"was looked for; {_HOW}"
+                f"{_NAME} is not at {os.fspath(root)}, which must contain cars_annos.mat, or devkit/cars_train_annos.mat "
+                f"with {_TEST}; {_HOW}"
             )
         wanted = classes_of_half(split, len(found.names))
         chosen = np.flatnonzero((found.classes >= wanted.start) & (found.classes < wanted.stop))

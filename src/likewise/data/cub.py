@@ -55,7 +55,7 @@ class CUB200(ImageFiles):
     Examples:
         >>> CUB200("/nowhere")
         Traceback (most recent call last):
-        FileNotFoundError: CUB-200-2011 is not at /nowhere, where images.txt or CUB_200_2011/images.txt was looked for; ...
+        FileNotFoundError: CUB-200-2011 is not at /nowhere, which must contain images.txt or CUB_200_2011/images.txt; ...
     """
 
     recall_at = (1, 2, 4, 8, 16, 32)

@@ -1,4 +1,4 @@
-"""Hard batches, mined over the whole data set with the embeddings of the last pass over it.
+"""Mining samplers: hard batches, mined over the whole data set with the embeddings of the last pass over it.
 
 A miner selects among the images of a batch; these samplers select the images of a batch (the thesis, Section 1.2).
 `likewise.train.train` embeds the whole training set before each epoch, or as often as ``mine_every`` and ``mine_steps``

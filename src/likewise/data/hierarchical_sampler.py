@@ -1,4 +1,4 @@
-"""Batches from a hierarchy of classes: few categories per level, so that negatives are similar."""
+"""Hierarchical sampler: batches with few categories per level, so that negatives are similar."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class InShop(ImageFiles):
     Examples:
         >>> InShop("/nowhere", "query")
         Traceback (most recent call last):
-        FileNotFoundError: In-Shop Clothes Retrieval is not at /nowhere, where list_eval_partition.txt or ...
+        FileNotFoundError: In-Shop Clothes Retrieval is not at /nowhere, which must contain list_eval_partition.txt or ...
     """
 
     recall_at = (1, 10, 20, 30, 40, 50)

@@ -31,13 +31,13 @@ def locate(name: str, root: str | os.PathLike[str], inside: Sequence[str], marke
     Examples:
         >>> locate("Birds", "/nowhere", ["birds"], "images.txt", "draw them")
         Traceback (most recent call last):
-        FileNotFoundError: Birds is not at /nowhere, where images.txt or birds/images.txt was looked for; draw them
+        FileNotFoundError: Birds is not at /nowhere, which must contain images.txt or birds/images.txt; draw them
     """
     found = find(root, inside, marker)
     if found is not None:
         return found
     looked = " or ".join("/".join(filter(None, (folder, marker))) for folder in ("", *inside))
-    raise FileNotFoundError(f"{name} is not at {os.fspath(root)}, where {looked} was looked for; {how}")
+    raise FileNotFoundError(f"{name} is not at {os.fspath(root)}, which must contain {looked}; {how}")
 
 
 def rows(path: Path, fields: Sequence[str], *, skip: int = 0) -> Iterator[tuple[int, list[str]]]:

@@ -1,4 +1,4 @@
-"""Batches of neighboring clusters, for the Magnet loss; classes are clustered again whenever the trainer mines."""
+"""Magnet sampler: batches of neighboring clusters; classes are clustered again whenever the trainer mines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of labeled and unlabeled images, where views of an image or clusters of images serve as classes."""
+"""Semi-supervised sampler: labeled and unlabeled images, where views of an image or clusters of images are classes."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class StanfordOnlineProducts(ImageFiles):
     Examples:
         >>> StanfordOnlineProducts("/nowhere")
         Traceback (most recent call last):
-        FileNotFoundError: Stanford Online Products is not at /nowhere, where Ebay_train.txt or ...
+        FileNotFoundError: Stanford Online Products is not at /nowhere, which must contain Ebay_train.txt or ...
     """
 
     recall_at = (1, 10, 100, 1000)

@@ -174,12 +174,12 @@ class _Body:
 
     def __init__(self, receive: Receive, headers: dict[str, str], limit: int, hold: Callable[[int], None]) -> None:
         self._receive, self._limit, self._read, self._hold = receive, limit, 0, hold
-        said = headers.get("content-length", "0")
-        self._said = int(said) if said.isascii() and said.isdigit() and len(said) < 20 else 0
+        length = headers.get("content-length", "0")
+        self._declared_length = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
 
     async def check(self) -> None:
         """Reject a body by the length in its header, before it is read."""
-        if self._said > self._limit:
+        if self._declared_length > self._limit:
             await self._refuse()
 
     async def __call__(self) -> Message:
