@@ -22,7 +22,7 @@ def test_a_run_as_everything(run: Path, here: Path, capsys: pytest.CaptureFixtur
     """The recipe, the data and the loss are the run's."""
     assert export_command(["run", "-o", "out", "--format", "onnx", "torch", "hub", "--title", "Stripes"]) == 0
     said, progress = capsys.readouterr()
-    assert progress.splitlines()[0] == "writing the format onnx and comparing it with torch"
+    assert progress.splitlines()[0] == "writing format onnx and comparing it with torch"
     names = {"model.onnx", "model.pt2", "model.safetensors", "config.json", "preprocessor_config.json", "README.md"}
     assert {each.name for each in (here / "out").iterdir()} == names | {"export.json", "embed.py"}
     told = json.loads((here / "out" / "export.json").read_text())
@@ -34,7 +34,7 @@ def test_a_run_as_everything(run: Path, here: Path, capsys: pytest.CaptureFixtur
     assert "- data: " in card
     assert "Preprocessing: the transform glyphs" in card
 
-    assert "levels of our evaluation's" in said
+    assert "levels of likewise's evaluation" in said
     assert told["onnx"]["takes"].startswith("images (B, H, W, 3) in uint8")
     program = (
         f"import sys, runpy; sys.modules.update(torch=None, likewise=None); sys.argv[1:] = ['{here}/photos/c00/0.png']"
@@ -55,7 +55,7 @@ def test_one_file(here: Path):
     words = ["--without-preprocessing", "--transform", "glyphs"]
     assert export_command(["m.safetensors", "-o", "out/b.pt2", *words]) == 0
     assert [each.name for each in (here / "out").iterdir()] == ["b.pt2"]
-    with pytest.raises(UserError, match=r"formats must be that of the file c.onnx, or folder a folder, but it is"):
+    with pytest.raises(UserError, match=r"formats must be the format of the file c.onnx, but it is"):
         export_command(["m.safetensors", "-o", "c.onnx", "--format", "hub"])
 
 

@@ -199,7 +199,7 @@ def test_shards_merge_to_the_whole(run: Path, capsys: pytest.CaptureFixture[str]
     assert [each.card.rows for each in list_versions("all.index")] == [72]
     assert main(["index", "run/model.safetensors", "photos", "-o", "other.index"]) == 0
     assert main(["index", "--merge", "1.index", "other.index", "-o", "bad.index"]) == 2
-    assert "other must be of the same model, best.safetensors, but it is of another one" in capsys.readouterr().err
+    assert "other must have vectors of the same model, best.safetensors, but they are of" in capsys.readouterr().err
     assert not Path("bad.index").exists()
 
 

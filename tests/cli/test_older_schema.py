@@ -192,7 +192,9 @@ def test_a_model_is_read(here: Path):
 def test_an_index_of_an_older_format_is_refused(here: Path):
     (here / "old.index").mkdir()
     (here / "old.index" / "manifest.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"it is of format 1, which is not read: `likewise index` makes it again"):
+    with pytest.raises(
+        ValueError, match=r"it has format 1, which is no longer supported: create it again with `likewise index`"
+    ):
         Index.open(here / "old.index")
 
 

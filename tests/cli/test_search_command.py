@@ -182,7 +182,7 @@ def test_clusters(birds: Index, capsys: pytest.CaptureFixture[str]):
             ["birds.index", "photos/c00/0.png", "--where", "yaer > 1"],
             "where must name columns of the index (id, label, ",
         ),
-        (["birds.index", "--item", "999"], "ids must be of items in the index, but it has none with the number 999"),
+        (["birds.index", "--item", "999"], "ids must be those of items in the index, but it has no item 999"),
         (["birds.index", "--duplicates", "2"], "threshold must be a similarity from -1 to 1, but it is 2.0"),
         (["birds.index", "--clusters", "99"], "n must be at most the 72 items, but it is 99"),
         (["birds.index", "--clusters", "9", "--where", "year > 1"], "remove --where"),

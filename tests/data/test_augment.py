@@ -49,7 +49,7 @@ def on_a_device(augment: Augment, images: list[np.ndarray], draw: Draw) -> torch
     """What happens to a batch on a device, made to happen here."""
     packed = PackedImages.of([torch.from_numpy(image) for image in images])
     pixels = resample_batch(packed, draw.boxes, draw.flips, augment.shape)
-    return augment._finish(augment._jittered(pixels / 255.0, draw) * 255.0 if augment.jitter else pixels)
+    return augment._finish(augment._jitter_colors(pixels / 255.0, draw) * 255.0 if augment.jitter else pixels)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
@@ -278,7 +278,7 @@ from likewise.data import augment as augmenting
 from likewise.data.resample import PackedImages, table_of
 from tests.data.test_augment import on_a_device, picture, seeded
 
-augmenting.compiled = lambda device: kernel
+augmenting.find_kernel = lambda device: kernel
 
 images = [picture(13, 20), picture(26, 9, seed=1)]
 packed = PackedImages.of([torch.from_numpy(image) for image in images])

@@ -87,7 +87,9 @@ def test_counts_that_are_not_the_official_ones(tmp_path: Path):
 
 @pytest.mark.usefixtures("quiet")
 def test_cub_faults_are_named(tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match=r"images\.txt or CUB_200_2011/images\.txt .* download=True"):
+    with pytest.raises(
+        FileNotFoundError, match=r"images\.txt or CUB_200_2011/images\.txt; .* download=True \(--data\.download true"
+    ):
         CUB200(tmp_path)
     folder = layouts.cub(tmp_path)
     with pytest.raises(ValueError, match="split must be one of 'train', 'test', 'all', but it is 'val'"):
@@ -137,7 +139,9 @@ def test_cars_reads_every_layout(tmp_path: Path, layout: str):
 
 
 def test_cars_says_that_its_server_is_gone(tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match=r"cars_annos\.mat .* server is offline, so .* mirror="):
+    with pytest.raises(
+        FileNotFoundError, match=r"cars_annos\.mat, .* server is offline, so .* mirror=URL \(--data\.download true"
+    ):
         Cars196(tmp_path, download=True)
     layouts.cars_halves(tmp_path, inside=True)
     (tmp_path / "devkit" / "cars_meta.mat").unlink()

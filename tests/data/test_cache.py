@@ -269,7 +269,7 @@ def with_broken(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_broken_image_is_named(with_broken: Path, small_shards: None, workers: int):
     data = ImageFolder(with_broken / "photos")
-    with pytest.raises(BrokenImage, match=r"cannot read the image .*[25]\.png: .* \(skip_broken=True leaves such"):
+    with pytest.raises(BrokenImage, match=r"cannot read the image .*[25]\.png: .* \(skip_broken=True excludes such"):
         cached(data, with_broken / "cache", size=16, workers=workers)
     assert not list(with_broken.glob("cache/*/index.json"))
 
@@ -332,7 +332,7 @@ def test_held_in_memory_it_is_the_same(tmp_path: Path, small_shards: None):
     assert packed.pixels.numel() == held.nbytes  # of the part, not of the whole
     start, (height, width) = int(packed.starts[1]), packed.sizes[1].tolist()
     assert packed.pixels[start : start + height * width].numpy().tobytes() == cache.array(1).tobytes()
-    with pytest.raises(ValueError, match="held in memory or on a device"):
+    with pytest.raises(ValueError, match="in memory or on a device"):
         cache.packed(torch.tensor([0]))
 
 
@@ -345,13 +345,13 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_containers_limit_counts(tmp_path: Path):
-    assert memory._of_the_container(tmp_path) is None
+    assert memory._container_memory(tmp_path) is None
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("700\n")
     (tmp_path / "memory.stat").write_text("anon 500\ninactive_file 150\n")
-    assert memory._of_the_container(tmp_path) == 450
+    assert memory._container_memory(tmp_path) == 450
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory._of_the_container(tmp_path) is None
+    assert memory._container_memory(tmp_path) is None
 
 
 def test_another_process_gets_the_place_not_the_pixels(tmp_path: Path):

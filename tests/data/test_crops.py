@@ -157,7 +157,7 @@ def test_refusals_say_what_is_wrong():
         ValueError, match=r"scale must be two positive numbers, the smaller one first, but it is \(1.0, 0.5\)"
     ):
         RandomResizedCrop((1.0, 0.5))
-    with pytest.raises(ValueError, match=r"scale must be a share of the image's area, at most 1.0"):
+    with pytest.raises(ValueError, match=r"scale must be a fraction of the image's area, at most 1.0"):
         RandomResizedCrop((0.5, 2.0))
     with pytest.raises(
         ValueError, match="size must be at most the images' shorter side, but it is 9 and one image has 8 x 20"

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageCms
 
 from likewise.data import BrokenImage, decode, to_rgb
-from likewise.data.decode import cropped
+from likewise.data.decode import crop_to_box
 
 
 def file_of(image: Image.Image, kind: str, **options: object) -> bytes:
@@ -104,7 +104,7 @@ def test_sixteen_bits_of_every_color():
 
 def test_thirty_two_bits_have_no_white():
     for image in (Image.new("F", (2, 2), 0.5), Image.new("I", (2, 2), 70000)):
-        with pytest.raises(BrokenImage, match=r"32-bit values .* no agreed white"):
+        with pytest.raises(BrokenImage, match=r"32-bit values .* no defined white"):
             decode(file_of(image, "TIFF"), name="scan.tif")
 
 
@@ -199,13 +199,13 @@ def test_the_error_survives_being_sent():
 def test_crops():
     image = Image.new("RGB", (10, 8))
     image.putpixel((3, 2), (255, 0, 0))
-    cut = cropped(image, (3.0, 2.0, 4.0, 5.0), "a")
+    cut = crop_to_box(image, (3.0, 2.0, 4.0, 5.0), "a")
     assert cut.size == (4, 5)
     assert cut.getpixel((0, 0)) == (255, 0, 0)
-    assert cropped(image, (-3.0, -2.0, 100.0, 100.0), "a").size == (10, 8)
-    assert cropped(image, [float("nan")] * 4, "a").size == (10, 8)
-    with pytest.raises(BrokenImage, match=r"its box \(20, 0, 4, 4\) has no pixel of its 10 x 8"):
-        cropped(image, (20.0, 0.0, 4.0, 4.0), "a")
+    assert crop_to_box(image, (-3.0, -2.0, 100.0, 100.0), "a").size == (10, 8)
+    assert crop_to_box(image, [float("nan")] * 4, "a").size == (10, 8)
+    with pytest.raises(BrokenImage, match=r"its box \(20, 0, 4, 4\) contains none of its 10 x 8 pixels"):
+        crop_to_box(image, (20.0, 0.0, 4.0, 4.0), "a")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])

@@ -122,7 +122,7 @@ def test_a_broken_download_goes_on_in_the_same_call(server: Server, tmp_path: Pa
 
 def test_a_broken_download_goes_on_in_a_later_call(server: Server, tmp_path: Path):
     server.stop_after = [100_000, 0]
-    with pytest.raises(ConnectionError, match=r"100,000 bytes are kept, and another try goes on from there"):
+    with pytest.raises(ConnectionError, match=r"100,000 bytes are kept; run it again to continue from there"):
         fetch(birds(server), tmp_path, attempts=1)
     assert names(tmp_path) == {"birds.zip.part", "birds.zip.part.json"}
     with pytest.raises(ConnectionError, match=r"broke after 100,000 of 2\d\d,\d\d\d bytes"):
@@ -200,14 +200,14 @@ def test_an_archive_downloaded_by_hand_is_used(server: Server, tmp_path: Path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "birds.zip").write_bytes(b"something else")
-    with pytest.raises(ValueError, match=r"must have the checksum md5:.*, but has another; move it away"):
+    with pytest.raises(ValueError, match=r"must have the checksum md5:.*, but it has another one; move it away"):
         fetch(birds(server), other)
     assert (other / "birds.zip").read_bytes() == b"something else"
 
 
 def test_errors_of_the_server(server: Server, tmp_path: Path):
     server.status = [404]
-    with pytest.raises(ConnectionError, match=r"cannot download .*: the server says 404 Not Found"):
+    with pytest.raises(ConnectionError, match=r"cannot download .*: the server answered 404 Not Found"):
         fetch(birds(server), tmp_path)
     assert len(server.asked) == 1
     server.status = [503, 0]
@@ -224,7 +224,7 @@ def test_addresses_that_make_no_sense(tmp_path: Path):
 
 def test_a_folder_in_the_way(server: Server, tmp_path: Path):
     (tmp_path / "birds").mkdir()
-    with pytest.raises(FileExistsError, match="birds must have birds/list, but has not; move it away"):
+    with pytest.raises(FileExistsError, match="birds must contain birds/list, but it does not; move it away"):
         fetch(birds(server), tmp_path)
     assert server.asked == []
 

@@ -283,5 +283,5 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch):
 def test_without_its_fonts(monkeypatch: pytest.MonkeyPatch, tmp_path):
     font_folder.cache_clear()
     monkeypatch.setattr("matplotlib.get_data_path", lambda: str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"needs matplotlib's own fonts, but .*DejaVuSans\.ttf is not there"):
+    with pytest.raises(FileNotFoundError, match=r"needs the fonts of matplotlib, but .*DejaVuSans\.ttf is not there"):
         Glyphs()

@@ -202,11 +202,13 @@ def test_parts_of_a_cache_are_loaded_with_their_own_labels(cache: ImageCache):
 
 
 def test_refusals_say_what_is_wrong(cache: ImageCache):
-    with pytest.raises(TypeError, match="images must be an ImageCache, as cached makes it, but it is a Pictures"):
+    with pytest.raises(
+        TypeError, match=r"images must be an ImageCache, which cached\(\) returns, but it is a Pictures"
+    ):
         BatchLoader(Pictures(), BATCHES, AUGMENT)
     with pytest.raises(ValueError, match="workers must be a whole number ≥ 1, but it is 0"):
         BatchLoader(cache, BATCHES, AUGMENT, workers=0)
-    with pytest.raises(TypeError, match="batches must have a length for this"):
+    with pytest.raises(TypeError, match=r"batches must have a length for len\(loader\)"):
         len(BatchLoader(cache, iter(BATCHES), AUGMENT))
 
 

@@ -34,7 +34,7 @@ def test_a_folder_for_each_class(tmp_path: Path):
     assert files(birds) == ["y.jpg", "x.webp", "a.PNG", "b.png"]
     assert birds.labels.tolist() == [0, 1, 2, 2]
     assert birds.name == tmp_path.name
-    with pytest.warns(UserWarning, match="no image in 'auk', 'robin', which are left out"):
+    with pytest.warns(UserWarning, match="no image in 'auk', 'robin'; ignored"):
         pngs = ImageFolder(tmp_path, extensions=[".png"])
     assert pngs.class_names == ("wren",)
 
@@ -205,7 +205,7 @@ def test_tables_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(ValueError, match="must be encoded in UTF-8"):
         ImageTable(tmp_path / "latin.csv")
     (tmp_path / "quote.csv").write_text('path,label\n"a.png,1\n')
-    with pytest.raises(ValueError, match="is not proper CSV"):
+    with pytest.raises(ValueError, match="is not valid CSV"):
         ImageTable(tmp_path / "quote.csv")
     (tmp_path / "bad.parquet").write_text("no table")
     with pytest.raises(ValueError, match="must be a Parquet file"):
@@ -263,7 +263,7 @@ def test_a_hugging_face_data_set():
     assert from_dataset(HuggingFace(None)).class_names == ("0", "2")
     with pytest.raises(ValueError, match="label must be one of the columns 'image', 'label', but it is 'species'"):
         from_dataset(other, label="species")
-    with pytest.raises(TypeError, match="dataset must be one of the parts 'train', 'test', but it is all of them"):
+    with pytest.raises(TypeError, match="dataset must be one of the splits 'train', 'test', but it is all of them"):
         from_dataset({"train": other, "test": other})
 
 

@@ -306,7 +306,7 @@ def by_hand(similar: np.ndarray, same: np.ndarray) -> list[list[int]]:
 @pytest.mark.parametrize("tile", [1, 700, 1 << 24])
 def test_neighboring_classes(monkeypatch: pytest.MonkeyPatch, tile: int):
     """Against a loop that sorts all classes by the cosine of their means."""
-    monkeypatch.setattr(hard_samplers, "_TILE", tile)
+    monkeypatch.setattr(hard_samplers, "_CHUNK", tile)
     sampler = hard_batches(steps=40)
     units = EMBEDDINGS.double() / EMBEDDINGS.double().norm(dim=1, keepdim=True)
     means = torch.stack([units[each == LABELS].mean(dim=0) for each in range(24)]).numpy()
@@ -328,7 +328,7 @@ def test_neighboring_classes(monkeypatch: pytest.MonkeyPatch, tile: int):
 @pytest.mark.parametrize("tile", [1, 700, 1 << 24])
 def test_pairs_and_their_hard_neighbors(monkeypatch: pytest.MonkeyPatch, tile: int):
     """Against a loop that sorts all images of other classes by cosine."""
-    monkeypatch.setattr(hard_samplers, "_TILE", tile)
+    monkeypatch.setattr(hard_samplers, "_CHUNK", tile)
     sampler = hard_pairs(steps=40)
     units = (EMBEDDINGS.double() / EMBEDDINGS.double().norm(dim=1, keepdim=True)).numpy()
     near = by_hand(units @ units.T, (LABELS[:, None] == LABELS[None, :]).numpy())
@@ -534,7 +534,7 @@ def refused(**change: object) -> None:
         ),
         (lambda: next(iter(HardBatchSampler(LABELS, classes=8))), r"update\(embeddings\) must be called before"),
         (lambda: MagnetSampler([0, 1], clusters=2, alpha=math.nan), "alpha must be a finite number, but it is nan"),
-        (lambda: MagnetSampler([0, 0, 1], clusters=4), "clusters must be at most 2, those of other classes than the"),
+        (lambda: MagnetSampler([0, 0, 1], clusters=4), "clusters must be at most 2, the number of clusters"),
         (lambda: hard_batches().update(EMBEDDINGS[1:]), "one row for each of the 120 labels, but it has 119"),
         (lambda: hard_batches().update(LABELS), "embeddings must be a float tensor .* torch.int64 of shape"),
         (lambda: hard_batches().update([1.0]), "embeddings must be a float tensor .* but it is a list"),

@@ -68,11 +68,11 @@ def test_more_labels_include_fewer_and_shares_fit():
 
 
 def test_what_it_refuses():
-    with pytest.raises(ValueError, match=r"labeled must be a share from 0 to 1, but it is 5"):
+    with pytest.raises(ValueError, match=r"labeled must be a fraction from 0 to 1, but it is 5"):
         SemiSupervisedSampler(LABELS, labeled=5)
-    with pytest.raises(ValueError, match=r"clusters must be at most 60, the unlabeled images, but it is 61"):
+    with pytest.raises(ValueError, match=r"clusters must be at most 60, the number of unlabeled images, but it is 61"):
         SemiSupervisedSampler(LABELS, labeled=0.5, clusters=61, **SIZES)
-    with pytest.raises(ValueError, match=r"labeled_classes must be at most 2, the classes, but it is 4"):
+    with pytest.raises(ValueError, match=r"labeled_classes must be at most 2, the number of classes, but it is 4"):
         SemiSupervisedSampler(LABELS, classes=2, per_class=2, labeled_classes=4)
     with pytest.raises(ValueError, match=r"classes must be"):
         SemiSupervisedSampler(LABELS, labeled=0.0, clusters=3, classes=8, per_class=2)

@@ -137,7 +137,7 @@ def test_json_and_thresholds_that_nothing_reaches():
     text = json.dumps(learned.as_dict(), allow_nan=False)
     assert Calibration.from_dict(json.loads(text)) == learned
     assert not learned.same(1.0, far=1e-3)
-    assert learned.guessed() == (1e-3,)
+    assert learned.unreliable_rates() == (1e-3,)
     with pytest.raises(ValueError, match=r"far must be one of the calibrated rates \(0.1, 0.001\), but it is 0.05"):
         learned.same(0.5, far=0.05)
     with pytest.raises(ValueError, match=r"the calibration must be one that likewise wrote"):

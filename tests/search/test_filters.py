@@ -170,9 +170,9 @@ REFUSED = [
     ("(" * 300 + "good" + ")" * 300, "where must be an expression such as"),
     ("good and " * 500 + "good", "where must have at most 4096 characters"),
     ("label == 'a\0b'", "where must be an expression such as"),
-    (r"label == '\0'", "where must have texts of whole characters"),
-    (r"label == '\ud800'", "where must have texts of whole characters"),
-    (r"like(label, '\ud800')", "where must have texts of whole characters"),
+    (r"label == '\0'", "where must have texts without lone surrogates"),
+    (r"label == '\ud800'", "where must have texts without lone surrogates"),
+    (r"like(label, '\ud800')", "where must have texts without lone surrogates"),
     ("year == 1j", "not one of these"),
     ("year == ...", "not one of these"),
 ]

@@ -14,7 +14,7 @@ from tests.search.conftest import units
 @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95, 1.0, -1.0])
 @pytest.mark.parametrize("tile", [7, 2048])
 def test_groups_are_the_connected_components(make, threshold: float, tile: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(groups, "TILE", tile)
+    monkeypatch.setattr(groups, "CHUNK", tile)
     index: Index = make(90, 4)
     index.add(units(90, 4)[:6], [f"copy {row}" for row in range(6)])
     index.remove([1, 17])

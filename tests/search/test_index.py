@@ -41,7 +41,7 @@ def test_a_reader_keeps_what_it_opened(make):
     assert len(reader) == 4
     assert not reader.refresh()
     shutil.rmtree(writer.folder)
-    with pytest.raises(FileNotFoundError, match=r"is not an index any more"):
+    with pytest.raises(FileNotFoundError, match=r"is no longer an index"):
         reader.refresh()
     assert len(reader.search(queries, 4)) == 3  # what is open stays open
 
@@ -210,7 +210,9 @@ def test_folders_that_are_no_index(tmp_path: Path, make):
     card = newest(index) / "card.json"
     content = json.loads(card.read_text())
     card.write_text(json.dumps(content | {"format": FORMAT + 1}))
-    with pytest.raises(ValueError, match=f"is of format {FORMAT + 1} and this likewise knows formats up to {FORMAT}"):
+    with pytest.raises(
+        ValueError, match=f"it has format {FORMAT + 1}, and this version of likewise reads formats up to {FORMAT}"
+    ):
         Index.open(index.folder)
     card.write_text(json.dumps(content | {"from the future": 1}))
     assert len(Index.open(index.folder)) == 60

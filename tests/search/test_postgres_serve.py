@@ -28,7 +28,7 @@ from likewise.search.places import split_url
 from likewise.search.postgres import PostgresStore
 from likewise.search.serve import make_app
 from likewise.search.serve import map as maps
-from likewise.search.serve.app import AWAY
+from likewise.search.serve.faults import UNREADABLE
 from likewise.search.serve.map import map_of
 from likewise.testing import loop_over
 from tests.search.database import Server
@@ -191,7 +191,7 @@ def test_many_threads_at_once_are_answered_each_its_own(pair: tuple[Index, Index
 
     with TestClient(make_app(own), base_url=LOCAL) as client, ThreadPoolExecutor(16) as threads:
         assert [each for each in threads.map(ask, range(480)) if each] == []
-    assert len(own._store.server._idle) <= postgres_server.KEPT  # type: ignore[attr-defined]
+    assert len(own._store.server._idle) <= postgres_server.IDLE_CONNECTIONS  # type: ignore[attr-defined]
     own.close()
 
 
@@ -279,7 +279,7 @@ def test_what_is_held_still_cannot_be_changed_and_versions_differ(url: str):
     seen = [database.version]
     with (
         database.still() as now,
-        pytest.raises(TypeError, match=r"an index that is held still can be read, but it cannot be changed"),
+        pytest.raises(TypeError, match=r"an index inside still\(\) is read-only"),
     ):
         now.remove([1])
     database.rebuild(approximate="hnsw", queries=2)
@@ -330,7 +330,7 @@ def test_without_a_model_or_files(url: str, tmp_path: Path):
         assert len(client.post("/api/search", files={"image": IMAGE}).json()["answers"][0]["found"]) == 8
         for answer in (client.get("/api/items/3/image"), client.post("/api/why", json={"query": 1, "item": 2})):
             assert answer.status_code == 404
-            assert "is not where the index has its images" in answer.json()["error"]
+            assert "is not below the root of the index" in answer.json()["error"]
 
 
 def test_another_index_of_the_same_name_brings_its_own_model(url: str, tmp_path: Path):
@@ -373,7 +373,7 @@ def test_a_database_that_goes_away_and_comes_back(running: Server, url: str, cap
         try:
             for method, address, given in asks:
                 answer = client.request(method, address, **given)
-                assert (answer.status_code, answer.json()) == (503, {"error": AWAY}), address
+                assert (answer.status_code, answer.json()) == (503, {"error": UNREADABLE}), address
                 assert answer.headers["retry-after"] == "5"
             assert client.get("/").status_code == 200  # the page itself needs no database
         finally:
@@ -401,13 +401,13 @@ def test_an_index_that_is_dropped_meanwhile(url: str):
             "/api/items/3/neighbors",
         ):
             answer = client.get(address)
-            assert (answer.status_code, answer.json()["error"]) == (503, AWAY), address
+            assert (answer.status_code, answer.json()["error"]) == (503, UNREADABLE), address
         assert client.post("/api/search", json={"vector": vector()}).status_code == 503
 
 
 def test_connections_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch):
     """A transaction waits for a connection, and not for ever."""
-    monkeypatch.setattr(postgres_server, "MOST", 2)
+    monkeypatch.setattr(postgres_server, "CONNECTIONS", 2)
     monkeypatch.setattr(postgres_server, "PATIENCE", 0.2)
     database = plain(url, "narrow")
     with ThreadPoolExecutor(1) as other:
@@ -424,7 +424,7 @@ def test_connections_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch):
 
 def test_what_changes_an_index_needs_one_connection(url: str, monkeypatch: pytest.MonkeyPatch):
     """Or threads that hold one each would wait for another for ever."""
-    monkeypatch.setattr(postgres_server, "MOST", 1)
+    monkeypatch.setattr(postgres_server, "CONNECTIONS", 1)
     monkeypatch.setattr(postgres_server, "PATIENCE", 0.5)
     database = plain(url, "alone")
     database.add(np.eye(32)[:2], ["a", "b"], metadata={"year": [1, 2]})
@@ -499,7 +499,7 @@ def test_a_command_and_its_page(
     try:
         with pytest.raises(urllib.error.HTTPError) as away:
             fetched("api/items/3")
-        assert (away.value.code, json.loads(away.value.read())) == (503, {"error": AWAY})
+        assert (away.value.code, json.loads(away.value.read())) == (503, {"error": UNREADABLE})
     finally:
         running.start()
     assert json.loads(fetched("api/items/3"))["path"] == "ring-03.png"

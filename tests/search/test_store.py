@@ -60,7 +60,7 @@ def test_what_goes_in_comes_out(index: Index, place: Place):
     assert index.items([]) == []
     assert index.vectors([]).shape == (0, DIM)
     for ask in (lambda: index.item(60), lambda: index.vectors([-1]), lambda: index.thumbnail(400)):
-        with pytest.raises(KeyError, match="ids must be of items in the index, but it has none with the number"):
+        with pytest.raises(KeyError, match="ids must be those of items in the index, but it has no item"):
             ask()
     with pytest.raises(KeyError, match="name must be one of path, label, id, year, but it is 'size'"):
         index.column("size")
@@ -103,7 +103,7 @@ def test_add_replaces_and_remove_removes(index: Index):
     assert index.version != before
     assert (index.item(60).label, index.item(60).metadata) == ("auk", {"year": None})
     assert index.remove([1, 4, 1]) == 2
-    with pytest.raises(KeyError, match="it has none with the number 4"):
+    with pytest.raises(KeyError, match="it has no item 4"):
         index.remove([5, 4])
     assert index.remove(where='label == "wren"') == 19  # of twenty, one of which is the replaced 3
     assert index.remove(where="year > 3000") == 0
@@ -128,7 +128,7 @@ def test_add_replaces_and_remove_removes(index: Index):
             lambda index: index.add(units(2, 8), ["a"]),
             "paths must have one entry for each of the 2 vectors, but it has 1",
         ),
-        (lambda index: index.add(units(2, 8), ["a", "a"]), "paths must name each file once, but it names 'a' twice"),
+        (lambda index: index.add(units(2, 8), ["a", "a"]), "paths must be distinct, but 'a' occurs twice"),
         (
             lambda index: index.add(units(1, 8), ["a"], labels=["x", "y"]),
             "labels must have one entry for each of the 1",
@@ -144,7 +144,7 @@ def test_add_replaces_and_remove_removes(index: Index):
         ),
         (
             lambda index: index.add(units(1, 8), ["a"], metadata={"x": [[1]]}),
-            "all texts, all numbers or all truth values",
+            "all texts, all numbers or all booleans",
         ),
         (lambda index: index.remove(), "remove takes either ids or where"),
         (lambda index: index.merge(index), "other must be another index, but it is"),
@@ -217,7 +217,7 @@ def test_merge_gives_new_ids_and_keeps_everything(place: Place, tmp_path: Path):
     assert other.merge(index) == 9
     assert other.column("_stamp")[4:] == [*"abcde", *[None] * 4]
     odd = Index.create(tmp_path / "odd.index", dim=3)
-    with pytest.raises(ValueError, match="other must have vectors of size 8, but they are of size 3"):
+    with pytest.raises(ValueError, match="other must have vectors of dimension 8, but they have dimension 3"):
         index.merge(odd)
 
 
@@ -282,7 +282,7 @@ def test_a_copy_of_the_model(place: Place, tmp_path: Path):
     assert bare.merge(index) == 4
     with pytest.raises(ValueError, match="dim must be the model's 8, but it is 9"):
         Index.create(place("wrong"), dim=9, model=tmp_path / "m.safetensors")
-    with pytest.raises(ValueError, match=r"other must be of the same model, no model, but it is of another one, m\.s"):
+    with pytest.raises(ValueError, match=r"other must have vectors of the same model, no model, but they are of m\.s"):
         Index.create(place("plain"), dim=8).merge(index)
     with pytest.raises(ValueError, match="other must have the transform None, but it has glyphs"):
         Index.create(place("alike"), dim=8, model=tmp_path / "m.safetensors").merge(index)
@@ -302,6 +302,6 @@ def test_parquet_for_other_databases(index: Index, tmp_path: Path):
 def test_dropped(index: Index, place: Place):
     store: VectorStore = index._store
     store.drop()
-    with pytest.raises((ValueError, FileNotFoundError), match=r"there is no index|name must be that of an index"):
+    with pytest.raises((ValueError, FileNotFoundError), match=r"there is no index|name must be an index"):
         Index.open(place("birds"))
     assert len(fill(Index.create(place("birds"), dim=DIM), 3)) == 3

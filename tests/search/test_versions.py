@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.search import Index, adopt, check_version, list_versions, versions
+from likewise.search import Index, adopt, check_version, drafts, list_versions
 from tests.search.conftest import units
 
 ROWS = 50
@@ -52,7 +52,7 @@ class Died(BaseException):
 @pytest.mark.parametrize("before", [True, False])
 def test_every_step_of_an_update_may_be_the_last(before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The process ends at the n-th time that anything reaches the disk, for every n: before it, or after it."""
-    monkeypatch.setattr(versions, "KEPT", 1)
+    monkeypatch.setattr(drafts, "VERSIONS_TO_KEEP", 1)
     rounds = []
     for last in range(1, 100):
         index = start(tmp_path / f"{last}.index")
@@ -128,7 +128,7 @@ def test_files_are_synced_before_the_rename_and_the_folder_after_it(tmp_path: Pa
 
 def test_a_writer_that_waits_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     index, failed = start(tmp_path / "a.index"), []
-    monkeypatch.setattr(versions, "WAIT", 0.05)
+    monkeypatch.setattr(drafts, "WAIT", 0.05)
 
     def write() -> None:
         try:
@@ -136,7 +136,7 @@ def test_a_writer_that_waits_too_long_says_so(tmp_path: Path, monkeypatch: pytes
         except TimeoutError as error:
             failed.append(str(error))
 
-    with versions.lock_index(index.folder):
+    with drafts.lock_index(index.folder):
         thread = threading.Thread(target=write)  # the same process may not write twice at once either
         thread.start()
         thread.join()
@@ -167,6 +167,6 @@ def test_a_handle_does_not_write_into_an_index_that_took_its_place(tmp_path: Pat
     other.add(np.eye(4, dtype=np.float32)[:2], ["x", "y"])
     adopt(tmp_path / "other.index", tmp_path / "birds.index")
     for change in (lambda: old.remove([0]), lambda: old.add(np.eye(4, dtype=np.float32)[:1], ["e"])):
-        with pytest.raises(ValueError, match=r"was replaced by another index since it was opened: open it again"):
+        with pytest.raises(ValueError, match=r"was replaced by another index after it was opened: open it again"):
             change()
     assert Index.open(tmp_path / "birds.index").column("path") == ["x", "y"]

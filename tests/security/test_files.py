@@ -34,7 +34,7 @@ from likewise.sanitize import hide_secrets
 from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders
 from likewise.search.serve.guard import Guard, _Body
-from likewise.search.serve.limits import Limits, Refused, read_upload
+from likewise.search.serve.limits import Limits, RequestError, read_upload
 from likewise.search.serve.service import Service
 from likewise.train import Run
 from likewise.train.run import command_line
@@ -88,7 +88,7 @@ def test_scans_and_tiles_are_counted_before_they_are_decoded():
     assert decode(jpeg_of_scans(64, 20)).size == (64, 64)
     with pytest.raises(TooLarge, match="tiles of 20,000 x 20,000 pixels are larger than the image"):
         decode(tiff_of_tile(16, 20_000), name="a.tif")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestError) as refused:
         read_upload(jpeg_of_scans(64, 5000), Limits())
     assert refused.value.status == 413
 
@@ -174,9 +174,9 @@ def test_uploads_wait_small_and_their_bytes_are_counted(here: Path, large: bytes
             return rest.pop(0)
 
         def hold(_count: int) -> None:
-            raise Refused(429, "too many", retry=1)
+            raise RequestError(429, "too many", retry=1)
 
-        with pytest.raises(Refused, match="too many"):
+        with pytest.raises(RequestError, match="too many"):
             await _Body(receive, {}, 100, hold)()
         return len(rest)
 
@@ -258,7 +258,7 @@ def test_a_foreign_index_points_at_no_other_folder(here: Path):
             if files:
                 assert service.file(0)[0] == (here / "secret" / "a.png").resolve()
             else:
-                with pytest.raises(Refused, match="are not shown"):
+                with pytest.raises(RequestError, match="are not shown"):
                     service.file(0)
         finally:
             service.close()

@@ -100,7 +100,7 @@ def test_a_picture_that_is_a_program(here: Path, monkeypatch: pytest.MonkeyPatch
     (here / "gs").chmod(0o755)
     monkeypatch.setenv("PATH", str(here), prepend=os.pathsep)
     (here / "a.png").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n%%EOF\n")
-    with pytest.raises(BrokenImage, match="EPS file, which another program would have to run"):
+    with pytest.raises(BrokenImage, match="EPS file, which only an external program can decode"):
         decode(here / "a.png")
     assert not (here / "PWNED").exists()
 

@@ -85,7 +85,7 @@ def _show(calibrated: CalibratedModel) -> None:
         note("too few classes to measure how well the probabilities are calibrated")
     else:
         print(f"probabilities are off by {learned.error:.3f} on average, on classes left out of the fit")
-    for rate in learned.guessed():
+    for rate in learned.unreliable_rates():
         note(
             f"{learned.impostors:,} different pairs are too few for a rate of {rate:g}: fewer than ten determine its threshold"
         )

@@ -1,4 +1,4 @@
-"""Data: images with labels, how classes are split, which images make a batch, and a fast way from disk to device."""
+"""Labeled image data sets, class splits, batch samplers, and loaders that decode, cache and augment images."""
 
 from likewise.data.adapters import from_dataset
 from likewise.data.augment import Augment, Normalize
@@ -8,13 +8,14 @@ from likewise.data.cars import Cars196
 from likewise.data.color import ColorJitter
 from likewise.data.crops import CenterCrop, RandomCrop, RandomResizedCrop, RandomShift
 from likewise.data.cub import CUB200
-from likewise.data.dataset import ImageDataset, ImageFiles
+from likewise.data.dataset import ImageDataset
 from likewise.data.decode import Broken, BrokenImage, TooLarge, decode, to_rgb
 from likewise.data.download import Archive, fetch
 from likewise.data.folder import ImageFolder
 from likewise.data.glyphs import Glyphs
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler, MiningSampler, SmartMiningSampler
 from likewise.data.hierarchical_sampler import HierarchicalSampler
+from likewise.data.image_files import ImageFiles
 from likewise.data.inshop import InShop
 from likewise.data.loader import BatchLoader
 from likewise.data.magnet_sampler import MagnetSampler

@@ -1,4 +1,4 @@
-"""Data sets of other libraries, or any sequence of images with labels, as data sets of this one."""
+"""Adapters: data sets of other libraries, or any sequence of images with labels, as data sets of this library."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from likewise.data.dataset import ImageDataset, Transform, file_sample
+from likewise.data.dataset import ImageDataset, Transform
 from likewise.data.decode import BrokenImage, decode, to_rgb
+from likewise.data.image_files import file_sample
 from likewise.progress import progress
 
 
@@ -27,21 +28,21 @@ def from_dataset(
     version: str | None = None,
     transform: Transform | None = None,
 ) -> ImageDataset:
-    """Take over a data set of another library, or a sequence of images with labels.
+    """Convert a data set of another library, or a sequence of images with labels.
 
-    Items are pairs of an image and a label, or have them under names (Hugging Face).  Images may be Pillow's, arrays of
-    bytes of shape ``(height, width)`` or ``(height, width, 3)``, or paths.  Labels are read without decoding an image
-    where the data set has them apart (a column, ``targets``, ``labels``), and otherwise by going through it once.
+    Items are pairs of an image and a label, or dictionaries with both (Hugging Face).  Images are Pillow images, arrays of
+    bytes of shape ``(height, width)`` or ``(height, width, 3)``, or paths.  Labels are read without decoding images if the
+    data set stores them separately (a column, ``targets``, ``labels``), and by one pass over the data set otherwise.
 
     Args:
         dataset: an object with a length and ``[index]``.
-        image: where the image is in an item, if the item is not a pair.
-        label: where the label is in an item, if the item is not a pair.
-        name: the name of the data set; by default the name of its class.
-        class_names: a name for each label from 0 on; by default what the data set says, or the labels themselves.
-        version: distinguishes this data set from others with the same labels, for the fingerprint; by default what
-            the data set knows of itself (Hugging Face's fingerprint, the files of a folder), or else all its pixels.
-        transform: applied to an image returned by ``[index]``.
+        image: key of the image in an item that is not a pair.
+        label: key of the label in an item that is not a pair.
+        name: name of the data set; by default the name of its class.
+        class_names: name of each label, counted from 0; by default the names in the data set, or the labels themselves.
+        version: text that distinguishes this data set from others with the same labels in the fingerprint; by default the
+            identity that the data set has (the fingerprint of Hugging Face, the files of a folder), or else all its pixels.
+        transform: function applied to an image that ``[index]`` returns.
 
     Examples:
         >>> pairs = [(Image.new("L", (4, 4)), "cat"), (Image.new("L", (4, 4)), "dog"), (Image.new("L", (4, 4)), "cat")]
@@ -52,16 +53,16 @@ def from_dataset(
         ('7',)
     """
     if isinstance(dataset, dict):
-        raise TypeError(f"dataset must be one of the parts {', '.join(map(repr, dataset))}, but it is all of them")
+        raise TypeError(f"dataset must be one of the splits {', '.join(map(repr, dataset))}, but it is all of them")
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise TypeError(f"dataset must have a length and [index], but it is a {type(dataset).__name__}")
     if len(dataset) == 0:
         raise ValueError("dataset must have at least one item, but it is empty")
-    values = _plain(_labels(dataset, label))
+    values = _to_plain(_labels(dataset, label))
     if len(values) != len(dataset):
         raise ValueError(f"dataset must have a label for each of its {len(dataset)} items, but it has {len(values)}")
     names = class_names if class_names is not None else _names(dataset, label)
-    labels, kept = _numbered(values, names)
+    labels, kept = _number_labels(values, names)
     return _Adapted(type(dataset).__name__ if name is None else name, dataset, image, labels, kept, version, transform)
 
 
@@ -97,7 +98,7 @@ class _Adapted(ImageDataset):
                 path = self.source(index)
                 yield os.fsencode(path) + b":" + file_sample(path)
         else:
-            with progress(f"fingerprint of {self.name}", len(self), "img") as advance:
+            with progress(f"computing the fingerprint of {self.name}", len(self), "img") as advance:
                 for index in range(len(self)):
                     picture = self.image(index)
                     yield repr(picture.size).encode() + hashlib.sha256(picture.tobytes()).digest()
@@ -105,7 +106,7 @@ class _Adapted(ImageDataset):
 
 
 def _part(item: Any, key: str | int, position: int) -> Any:
-    """The image or the label of an item: under its name, or by its place in a pair."""
+    """Return the image or the label of an item: by key, or by position in a pair."""
     if isinstance(item, dict):
         if key not in item:
             raise ValueError(f"dataset must have {key!r} in its items, but they have {', '.join(map(repr, item))}")
@@ -136,8 +137,8 @@ def _labels(dataset: Any, key: str | int) -> Sequence[Any]:
     return values
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
-    """Labels as whole numbers or as texts, from numpy's and torch's too."""
+def _to_plain(values: Sequence[Any]) -> list[Any]:
+    """Return labels as Python integers or strings; those of numpy and torch are converted."""
     plain: list[Any] = [_scalar(value) for value in values]
     for index, value in enumerate(plain):
         if isinstance(value, bool) or not isinstance(value, int | str) or type(value) is not type(plain[0]):
@@ -153,7 +154,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _names(dataset: Any, key: str | int) -> Sequence[str] | None:
-    """Names of classes that the data set itself has, for labels that are numbers."""
+    """Return the class names that the data set stores for integer labels, if any."""
     features = getattr(dataset, "features", None)
     if isinstance(features, dict):
         names = getattr(features.get(key), "names", None)
@@ -164,7 +165,7 @@ def _names(dataset: Any, key: str | int) -> Sequence[str] | None:
     return [str(each) for each in names] if isinstance(names, list | tuple) else None
 
 
-def _numbered(values: list[Any], names: Sequence[str] | None) -> tuple[Tensor, list[str]]:
+def _number_labels(values: list[Any], names: Sequence[str] | None) -> tuple[Tensor, list[str]]:
     kept = sorted(set(values))
     place = {value: position for position, value in enumerate(kept)}
     labels = torch.tensor([place[value] for value in values], dtype=torch.int64)
@@ -176,7 +177,7 @@ def _numbered(values: list[Any], names: Sequence[str] | None) -> tuple[Tensor, l
 
 
 def _path(dataset: Any, index: int) -> str | None:
-    """The file of an item, where the data set lists files as torchvision's folders do."""
+    """Return the file of an item, if the data set lists files as torchvision's folders do."""
     samples = getattr(dataset, "samples", None)
     if isinstance(samples, list) and len(samples) == len(dataset) and isinstance(samples[index], tuple):
         first = samples[index][0]
@@ -200,7 +201,7 @@ def _image(value: Any, source: str) -> Image.Image:
 
 
 def _safely(convert: Callable[[], Image.Image], source: str) -> Image.Image:
-    """Pillow decodes lazily: a broken file fails only here."""
+    """Convert an image and name it in errors: Pillow decodes lazily, so a broken file raises an error only here."""
     try:
         return convert()
     except (OSError, SyntaxError, ValueError) as error:

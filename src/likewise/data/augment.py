@@ -1,4 +1,4 @@
-"""From stored bytes to a network's input: crop, flip, colors and scaling of a whole batch, in one resampling."""
+"""Augmentation of a batch from stored bytes to network input: crop, flip, colors and pixel scaling in one resampling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from likewise.data.resample import (
     FRACTION,
     Bytes,
     PackedImages,
-    compiled,
+    find_kernel,
     resample_batch,
     resample_each,
     send,
@@ -30,7 +30,7 @@ Images = PackedImages | Tensor | Sequence[Tensor] | Sequence[Bytes]
 
 
 class PixelScale(Protocol):
-    """The scaling of pixels that a network expects, ``(x · white − mean) / std`` for x from 0 to 1, such as a trunk's preprocessing.
+    """Pixel scaling that a network expects, ``(x · white − mean) / std`` for x from 0 to 1, such as the preprocessing of a trunk.
 
     Examples:
         >>> scale: PixelScale = Normalize(mean=(127.0,) * 3, std=(128.0,) * 3, white=255.0)
@@ -44,7 +44,7 @@ class PixelScale(Protocol):
 
     @property
     def std(self) -> tuple[float, ...]:
-        """The deviation of each channel."""
+        """The standard deviation of each channel."""
 
     @property
     def white(self) -> float:
@@ -57,12 +57,12 @@ class PixelScale(Protocol):
 
 @dataclass(frozen=True)
 class Normalize:
-    """Pixels scaled to ``(x · white − mean) / std``, where x is 0 for black and 1 for white; by default ImageNet's.
+    """Pixel scaling ``(x · white − mean) / std``, where x is 0 for black and 1 for white; by default that of ImageNet.
 
     Args:
         mean: subtracted from each channel.
         std: divisor of each channel.
-        white: what white is before that: 1.0, or 255.0 for networks that were trained on bytes.
+        white: value of white before normalization: 1.0, or 255.0 for networks that were trained on bytes.
         order: ``"RGB"``, ``"BGR"``, or ``"L"`` for one gray channel.
 
     Examples:
@@ -77,7 +77,7 @@ class Normalize:
 
 
 PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-"""From 0 for black to 1 for white."""
+"""Values from 0 for black to 1 for white."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class Draw:
     Args:
         boxes: top, left, height and width ``(n, 4)`` of each crop, in pixels of the stored image.
         flips: which images are mirrored, ``(n,)``.
-        amounts: how much each image's brightness, contrast, saturation and hue change, ``(n, 4)``.
-        order: in which order they do.
+        amounts: changes of brightness, contrast, saturation and hue per image, ``(n, 4)``.
+        order: order of these changes.
 
     Examples:
         >>> import torch
@@ -102,31 +102,31 @@ class Draw:
     order: tuple[int, ...] = ()
 
     def part(self, which: slice, order: tuple[int, ...]) -> Draw:
-        """The numbers of some of the images, with a separate order."""
+        """Return the numbers of a slice of the images, with another order of color changes."""
         amounts = None if self.amounts is None else self.amounts[which]
         return Draw(self.boxes[which], self.flips[which], amounts, order)
 
 
 @dataclass(frozen=True)
 class Augment:
-    """The transform from images to the input of a network; for evaluation, the same without random operations.
+    """Transform from images to the input of a network; the transform of an evaluation has no random operations.
 
-    Calling it takes images of any sizes as bytes and gives one batch of floats on the same device.  All random numbers
-    come from the generator, on the host: the same generator gives the same crops on every device.
+    A call takes images of any sizes as bytes and returns one batch of floats on the same device.  All random numbers are
+    drawn on the host from the generator, so that the same generator gives the same crops on every device.
 
     Args:
         size: height and width of the result in pixels; one number for a square.
-        crop: which part of an image is shown.
-        resize: crop as if the images had been resized first, to this length of the shorter side, or to this height and
-            width.  They are not: the crop is resampled once, from the stored pixels.
-        flip: how likely an image is mirrored.
-        jitter: how colors are changed, if they are.
-        normalize: what the network expects of pixels, such as a trunk's ``preprocessing``; by default 0 to 1.
-        dtype: the result's floating-point dtype.
-        channels_last: lay the result out in memory as ``(n, h, w, c)``; its shape stays ``(n, c, h, w)``.
-        scales: show each image at one of these scales, 0.1 to 10, drawn with equal probability: the crop is divided by it
-            around its center, so that 1.5 enlarges.  A crop that grows over an edge repeats the edge.  Multi-scale
-            images, as the authors of N-pair loss train with (Sohn 2016); none by default.
+        crop: the crop of each image.
+        resize: draw crops as if the images had been resized first: to this length of the shorter side, or to this height
+            and width.  The images are not resized; the crop is resampled once, from the stored pixels.
+        flip: probability of a horizontal flip.
+        jitter: random changes of colors; ``None`` for no change.
+        normalize: pixel scaling that the network expects, such as the ``preprocessing`` of a trunk; by default 0 to 1.
+        dtype: floating-point dtype of the result.
+        channels_last: use the memory layout ``(n, h, w, c)``; the shape stays ``(n, c, h, w)``.
+        scales: scales from 0.1 to 10, one of which is drawn for each image with equal probability.  The size of the crop is
+            divided by the scale around its center, so that 1.5 enlarges; a crop that extends over an edge repeats the
+            edge.  The authors of the N-pair loss train with multi-scale images (Sohn 2016).  None by default.
 
     Examples:
         >>> import torch
@@ -166,20 +166,20 @@ class Augment:
         _coefficients(self.normalize)
 
     def draw(self, sizes: Tensor, generator: Generator) -> Draw:
-        """Draw everything random for images of these heights and widths ``(n, 2)``, on the host."""
+        """Draw all random numbers for images of these heights and widths ``(n, 2)``, on the host."""
         return self.place(sizes, self.draw_numbers(len(sizes), generator), self.order(generator))
 
     def draw_numbers(self, count: int, generator: Generator) -> Tensor:
-        """Random numbers for ``count`` images, ``(count, …)``."""
+        """Draw random numbers for ``count`` images, ``(count, …)``."""
         numbers = self.crop.numbers + 1 + (0 if self.jitter is None else 4) + bool(self.scales)
         return torch.rand(count, numbers, generator=generator, dtype=torch.float64)
 
     def order(self, generator: Generator) -> tuple[int, ...]:
-        """The order in which a batch's colors are changed."""
+        """Draw the order of the color changes of a batch."""
         return () if self.jitter is None else tuple(torch.randperm(4, generator=generator).tolist())
 
     def place(self, sizes: Tensor, numbers: Tensor, order: tuple[int, ...] = ()) -> Draw:
-        """Boxes and colors from random numbers, for images of these sizes; the numbers of several batches may be concatenated."""
+        """Compute boxes and color changes from random numbers, for images of these sizes; several batches may be concatenated."""
         shown = canvas(sizes, self.resize)
         boxes = torch.from_numpy(self.crop.place(shown, numbers[:, : self.crop.numbers].numpy()))
         if self.scales:
@@ -194,7 +194,7 @@ class Augment:
         return Draw(boxes, flips, amounts, order)
 
     def _zoom(self, boxes: Tensor, uniform: Tensor) -> Tensor:
-        """Boxes around the same centers, divided by a scale that is drawn for each."""
+        """Divide the size of each box by a drawn scale, around the same center."""
         scales = torch.tensor(self.scales, dtype=boxes.dtype)
         sides = boxes[:, 2:] / scales[(uniform * len(scales)).long()][:, None]
         return torch.cat([boxes[:, :2] + 0.5 * (boxes[:, 2:] - sides), sides], dim=1)
@@ -204,21 +204,21 @@ class Augment:
 
         Args:
             images: bytes, as `PackedImages`, as a tensor ``(n, h, w, 3)`` or as several of shape ``(h, w, 3)``.
-            draw: what was drawn for them.
+            draw: the random numbers of the batch.
             out: memory for the result if the images are on the host: float32, ``(n, h, w, c)`` with channels last,
-                ``(n, c, h, w)`` without.
+                ``(n, c, h, w)`` otherwise.
         """
         with torch.no_grad():
             packed = _pack(images)
             if isinstance(packed, PackedImages):
-                if self.jitter is None and compiled(packed.pixels.device) is not None:
+                if self.jitter is None and find_kernel(packed.pixels.device) is not None:
                     table = send(table_of(packed, draw.boxes, draw.flips), packed.pixels.device)
                     return self.at_once(packed.pixels, table)
                 pixels = resample_batch(packed, draw.boxes, draw.flips, self.shape)
-                return self._finish(self._jittered(pixels / 255.0, draw) * 255.0 if self.jitter else pixels)
+                return self._finish(self._jitter_colors(pixels / 255.0, draw) * 255.0 if self.jitter else pixels)
             if self.jitter is None:
                 return self._on_host(packed, draw, self.normalize, out).to(self.dtype)
-            return self._finish(self._jittered(self._on_host(packed, draw, PLAIN, None), draw) * 255.0)
+            return self._finish(self._jitter_colors(self._on_host(packed, draw, PLAIN, None), draw) * 255.0)
 
     def __call__(self, images: Images, generator: Generator) -> Tensor:
         """Draw random numbers and make a batch."""
@@ -235,22 +235,22 @@ class Augment:
         return self.size if isinstance(self.size, tuple) else (self.size, self.size)
 
     def buffer(self, count: int, channels: int | None = None) -> tuple[int, ...]:
-        """The shape of ``out`` for ``count`` images, with the channels that the network expects."""
+        """Return the shape of ``out`` for ``count`` images, with the number of channels that the network expects."""
         channels = len(self.normalize.order) if channels is None else channels
         return (count, *self.shape, channels) if self.channels_last else (count, channels, *self.shape)
 
     def _on_host(self, images: Sequence[Bytes], draw: Draw, scale: PixelScale, out: Floats32 | None) -> Tensor:
-        # numpy throughout: torch would start a team of threads for every operation on every image
+        # numpy throughout, because torch would start a thread team for every operation on every image
         channels = len(scale.order)
         made: Floats32 = np.empty(self.buffer(len(images), channels), np.float32) if out is None else out
         slope, shift = (np.array(each, np.float32) for each in _coefficients(scale))
-        if self.channels_last:  # numbers for a whole row, for the same reason
+        if self.channels_last:  # coefficients repeated over a whole row, for speed
             slope, shift = (np.tile(each, self.shape[1]).reshape(-1, channels) for each in (slope, shift))
         else:
             slope, shift = slope.reshape(-1, 1, 1), shift.reshape(-1, 1, 1)
         resampled = resample_each(images, draw.boxes, self.shape)
         for place, flip, pixels in zip(made, draw.flips.tolist(), resampled, strict=True):
-            ordered = _ordered(pixels[:, ::-1] if flip else pixels, scale.order)
+            ordered = _select_channels(pixels[:, ::-1] if flip else pixels, scale.order)
             if not self.channels_last:
                 np.copyto(place, ordered.transpose(2, 0, 1))
             elif ordered.flags.c_contiguous:
@@ -263,23 +263,23 @@ class Augment:
         return torch.from_numpy(made.transpose(0, 3, 1, 2) if self.channels_last else made)
 
     def at_once(self, pixels: Tensor, table: Tensor) -> Tensor:
-        """Make a batch with the compiled kernel, of pixels and a table (see `table_of`) that are on the device."""
-        kernel = compiled(pixels.device)
+        """Make a batch with the compiled kernel, from pixels and a table (see `table_of`) on the device."""
+        kernel = find_kernel(pixels.device)
         assert kernel is not None
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
         shape = (len(table), len(self.normalize.order), *self.shape)
         out = torch.empty(shape, dtype=self.dtype, device=pixels.device, memory_format=layout)
-        scaling = _constant((*_three(self.normalize), *LUMA), pixels.device).view(-1)
+        scaling = _constant((*_six_coefficients(self.normalize), *LUMA), pixels.device).view(-1)
         made: Tensor = kernel.resample(pixels, table, scaling, out, self.normalize.order, FRACTION)
         return made
 
-    def _jittered(self, images: Tensor, draw: Draw) -> Tensor:
+    def _jitter_colors(self, images: Tensor, draw: Draw) -> Tensor:
         assert self.jitter is not None
         assert draw.amounts is not None
         return self.jitter.apply(images, send(draw.amounts, images.device), draw.order)
 
     def _finish(self, pixels: Tensor) -> Tensor:
-        """Bytes as floats ``(n, 3, h, w)`` normalized for the network."""
+        """Convert bytes to floats ``(n, 3, h, w)``, normalized for the network."""
         if self.normalize.order == "BGR":
             pixels = pixels.flip(1)
         elif self.normalize.order == "L":
@@ -290,7 +290,7 @@ class Augment:
 
 
 def _pack(images: Images) -> PackedImages | Sequence[Bytes]:
-    """Images on a device packed, images on the host as arrays."""
+    """Return images on a device as `PackedImages`, and images on the host as arrays."""
     if isinstance(images, PackedImages):
         if images.pixels.device.type != "cpu":
             return images
@@ -308,15 +308,15 @@ def _pack(images: Images) -> PackedImages | Sequence[Bytes]:
     return tensors
 
 
-def _ordered(pixels: Bytes, order: str) -> NDArray[Any]:
-    """Pixels ``(h, w, 3)`` with the channels that a network expects."""
+def _select_channels(pixels: Bytes, order: str) -> NDArray[Any]:
+    """Return pixels ``(h, w, 3)`` with the channels that a network expects."""
     if order == "L":
         return (pixels @ np.array(LUMA, np.float32))[:, :, None]
     return pixels[:, :, ::-1] if order == "BGR" else pixels
 
 
 def _coefficients(scale: PixelScale) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Slope and shift of each channel, from bytes."""
+    """Return factor and offset of each channel, applied to bytes."""
     if scale.order not in ("RGB", "BGR", "L"):
         raise ValueError(f"normalize must have the order 'RGB', 'BGR' or 'L', but it is {scale.order!r}")
     if not len(scale.mean) == len(scale.std) == len(scale.order):
@@ -327,13 +327,13 @@ def _coefficients(scale: PixelScale) -> tuple[tuple[float, ...], tuple[float, ..
     return slope, tuple(-mean / std for mean, std in zip(scale.mean, scale.std, strict=True))
 
 
-def _three(scale: PixelScale) -> tuple[float, ...]:
-    """Three slopes, then three shifts, even for one channel."""
+def _six_coefficients(scale: PixelScale) -> tuple[float, ...]:
+    """Return three factors, then three offsets, even for one channel."""
     slope, shift = _coefficients(scale)
     return (*slope, *slope, *slope)[:3] + (*shift, *shift, *shift)[:3]
 
 
 @lru_cache(maxsize=64)
 def _constant(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """Numbers for each channel, sent to a device once: a copy per batch would make the host wait."""
+    """Return numbers per channel on a device; they are copied once, because a copy per batch would block the host."""
     return torch.tensor(values, dtype=torch.float32, device=device).view(1, -1, 1, 1)

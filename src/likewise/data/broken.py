@@ -1,4 +1,4 @@
-"""Looking through a whole data set for images that cannot be read."""
+"""Search of a data set for images that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from likewise.progress import progress
 
 
 def find_broken(dataset: ImageDataset, *, workers: int | None = None) -> list[Broken]:
-    """Decode every image once and list those that cannot be read.
+    """Decode every image once, and return those that cannot be read.
 
-    ``dataset.without(find_broken(dataset))`` leaves them out.
+    ``dataset.without(find_broken(dataset))`` excludes them.
 
     Args:
         dataset: the images.
-        workers: threads to decode in; by default one per processor.
+        workers: number of decoding threads; by default one per core.
 
     Examples:
         >>> import tempfile

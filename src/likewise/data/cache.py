@@ -1,4 +1,4 @@
-"""A data set decoded once: its images as plain bytes on disk, in memory or on a device, reused from run to run."""
+"""Cache of decoded images: plain bytes on disk, in memory or on a device, reused from run to run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from likewise.data import shards
 from likewise.data.dataset import ImageDataset
 from likewise.data.decode import Broken, BrokenImage
 from likewise.data.memory import free_memory
+from likewise.data.pixel_store import PixelStore, map_file, open_store
 from likewise.data.resample import Bytes, PackedImages
 from likewise.data.shards import Shape, Shard, files
 
 FORMAT = 1
-"""The version of the format: a change of the stored bytes increments it."""
+"""The version of the format; it is incremented whenever the stored bytes change."""
 
 
 @dataclass(frozen=True)
 class _About:
-    """The entries of a store's index."""
+    """The metadata of a cache, stored in its index."""
 
     name: str
     split: str | None
@@ -57,87 +58,17 @@ class _About:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The form in an index; cameras only if there are any, so that earlier stores keep their keys."""
+        """Return the JSON form; cameras are included only if there are any, so that earlier caches keep their keys."""
         return {name: value for name, value in asdict(self).items() if name != "cameras" or value is not None}
 
     def checksum(self) -> str:
         return _checksum(self.to_dict())
 
 
-@dataclass(frozen=True)
-class _Store:
-    """The pixels of all images that were stored together: in mapped files, in one array, or on a device."""
-
-    folder: Path
-    key: str
-    shards: tuple[Bytes, ...]  # on the host
-    shard_of: NDArray[np.int64]  # (n,)
-    starts: Tensor  # (n,) in pixels, from the beginning of the shard
-    sizes: Tensor  # (n, 2)
-    sources: tuple[str, ...]
-    broken: tuple[Broken, ...]
-    mapped: bool = False
-    on_device: Tensor | None = None  # (pixels, 3)
-
-    def arrays(self, positions: NDArray[np.int64]) -> list[Bytes]:
-        """Images as arrays of the host, views where that is possible."""
-        starts, shards = self.starts.numpy()[positions].tolist(), self.shard_of[positions].tolist()
-        sizes = self.sizes.numpy()[positions].tolist()
-        arrays = []
-        for start, shard, (height, width) in zip(starts, shards, sizes, strict=True):
-            end = start + height * width
-            flat = self.shards[shard][3 * start : 3 * end] if self.on_device is None else self._fetched(start, end)
-            arrays.append(flat.reshape(height, width, 3))
-        return arrays
-
-    def _fetched(self, start: int, end: int) -> Bytes:
-        assert self.on_device is not None
-        copied: Bytes = self.on_device[start:end].cpu().numpy()
-        return copied
-
-    def gather(self, positions: Tensor, device: torch.device) -> _Store:
-        """Some of the images, concatenated in one array on the host or one tensor on a device."""
-        sizes = self.sizes[positions]
-        counts = sizes.prod(1)
-        starts = counts.cumsum(0) - counts
-        flat = np.empty(3 * int(counts.sum()), np.uint8)
-        for image, start in zip(self.arrays(positions.numpy()), starts.tolist(), strict=True):
-            flat[3 * start : 3 * start + image.size] = image.reshape(-1)
-        broken = {each.index: each for each in self.broken}
-        return _Store(
-            self.folder,
-            self.key,
-            shards=(flat,) if device.type == "cpu" else (),
-            shard_of=np.zeros(len(positions), np.int64),
-            starts=starts,
-            sizes=sizes,
-            sources=tuple(self.sources[position] for position in positions.tolist()),
-            broken=tuple(
-                replace(broken[position], index=index)
-                for index, position in enumerate(positions.tolist())
-                if position in broken
-            ),
-            on_device=None if device.type == "cpu" else torch.from_numpy(flat).view(-1, 3).to(device),
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle mapped files by name, not by content."""
-        state = dict(vars(self))
-        if self.mapped:
-            state["shards"] = len(self.shards)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if isinstance(state["shards"], int):
-            state["shards"] = tuple(_mapped(state["folder"], number) for number in range(state["shards"]))
-        vars(self).update(state)
-
-
 class ImageCache(ImageDataset):
-    """A data set of decoded images; `cached` makes one, ``ImageCache.open`` reads one.
+    """A data set of decoded images; `cached` creates one, ``ImageCache.open`` reads one.
 
-    It is a data set like the one it was made from, with smaller images: it can be cut by images or by classes, and the
-    parts share its pixels.
+    It has the interface of the original data set, with smaller images.  Subsets by images or by classes share the pixels.
 
     Examples:
         >>> import tempfile
@@ -155,7 +86,7 @@ class ImageCache(ImageDataset):
         ('dog',)
     """
 
-    def __init__(self, about: _About, store: _Store, positions: Tensor) -> None:
+    def __init__(self, about: _About, store: PixelStore, positions: Tensor) -> None:
         super().__init__(
             about.name,
             torch.tensor(about.labels, dtype=torch.int64),
@@ -173,7 +104,7 @@ class ImageCache(ImageDataset):
 
     @classmethod
     def open(cls, folder: str | Path) -> ImageCache:
-        """Open a store of `cached`, without its original data set."""
+        """Open a folder that `cached` wrote, without the original data set."""
         folder = Path(folder)
         try:
             index = json.loads((folder / "index.json").read_text())
@@ -181,39 +112,39 @@ class ImageCache(ImageDataset):
             raise FileNotFoundError(f"folder must contain a finished cache, but {folder} has no index.json") from error
         except ValueError as error:
             raise ValueError(
-                f"{folder / 'index.json'} is damaged: remove the folder, and store the images again"
+                f"{folder / 'index.json'} is damaged: remove the folder and cache the images again"
             ) from error
         if index.get("made", {}).get("format") != FORMAT:
-            raise ValueError(f"{folder} was stored by another version of this library: store the images again")
+            raise ValueError(f"{folder} was written by another version of this library: cache the images again")
         found = [Shard(**shard) for shard in index["shards"]]
         about = _About(**index["about"])
-        return cls(about, _open(folder, index["key"], found, index["sources"]), torch.arange(len(about.labels)))
+        return cls(about, open_store(folder, index["key"], found, index["sources"]), torch.arange(len(about.labels)))
 
     def image(self, index: int) -> Image.Image:
-        """The stored image."""
+        """Return the stored image."""
         return Image.fromarray(self.array(index))
 
     def source(self, index: int) -> str:
-        """The source that the image was decoded from."""
+        """Return the source of the original image."""
         return self._store.sources[int(self._positions[index])]
 
     def array(self, index: int) -> Bytes:
-        """The stored pixels ``(h, w, 3)``, read-only."""
+        """Return the stored pixels ``(h, w, 3)``, read-only."""
         return self.arrays(torch.tensor([index]))[0]
 
     def arrays(self, indices: Tensor) -> list[Bytes]:
-        """The stored pixels of several images."""
+        """Return the stored pixels of several images."""
         positions = self._positions.numpy()[indices.numpy()]
         self._refuse_broken(positions)
         return self._store.arrays(positions)
 
     def packed(self, indices: Tensor) -> PackedImages:
-        """Some images where they are, for a cache that is held on a device or in memory (see `to`)."""
+        """Return images without a copy, from a cache on a device or in memory (see `to`)."""
         store = self._store
         if store.mapped:
-            raise ValueError("a cache must be held in memory or on a device to be packed: call to first")
+            raise ValueError("a cache must be in memory or on a device to be packed: call to() first")
         pixels = torch.from_numpy(store.shards[0]).view(-1, 3) if store.on_device is None else store.on_device
-        # numpy: torch would start a team of threads to look up a few numbers
+        # numpy, because torch would start a thread team to look up a few numbers
         positions = self._positions.numpy()[indices.numpy()]
         self._refuse_broken(positions)
         starts, sizes = store.starts.numpy()[positions], store.sizes.numpy()[positions]
@@ -221,7 +152,7 @@ class ImageCache(ImageDataset):
 
     @property
     def broken(self) -> tuple[Broken, ...]:
-        """The images that could not be read; ``cache.without(cache.broken)`` leaves them out."""
+        """The images that could not be read; ``cache.without(cache.broken)`` excludes them."""
         if not self._store.broken:
             return ()
         indices = {position: index for index, position in enumerate(self._positions.tolist())}
@@ -230,28 +161,28 @@ class ImageCache(ImageDataset):
 
     @property
     def folder(self) -> Path:
-        """The folder of the store."""
+        """The folder of the cache."""
         return self._store.folder
 
     @property
     def device(self) -> torch.device:
-        """The device of its pixels."""
+        """The device of the pixels."""
         return torch.device("cpu") if self._store.on_device is None else self._store.on_device.device
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes of its pixels."""
+        """The number of bytes of the pixels."""
         return 3 * int(self.sizes.prod(1).sum())
 
     def to(self, device: str | torch.device, *, share: float = 0.8) -> ImageCache:
         """Copy the images to memory (``"cpu"``) or to a device.
 
         Args:
-            device: where to hold them.
-            share: the part of the free memory there that they may take.
+            device: destination of the images.
+            share: the fraction of the free memory there that they may use.
 
         Raises:
-            MemoryError: they would take more.
+            MemoryError: the images need more memory than that.
         """
         device = torch.device(device)
         free = free_memory(device)
@@ -264,18 +195,18 @@ class ImageCache(ImageDataset):
         return ImageCache(_About.of(self), store, torch.arange(len(self)))
 
     def verify(self) -> None:
-        """Read all stored bytes and compare them with the checksums that were taken when they were made.
+        """Read all stored bytes and compare them with their checksums.
 
         Raises:
-            ValueError: a file has changed since.
+            ValueError: a file has changed since it was written.
         """
         index = json.loads((self.folder / "index.json").read_text())
         for number, shard in enumerate(index["shards"]):
-            if zlib.crc32(_mapped(self.folder, number).data) != shard["crc32"]:
-                raise ValueError(f"{files(self.folder, number)[0]} is damaged: remove it, and store the images again")
+            if zlib.crc32(map_file(self.folder, number).data) != shard["crc32"]:
+                raise ValueError(f"{files(self.folder, number)[0]} is damaged: remove it and cache the images again")
 
     def subset(self, indices: Sequence[int] | np.ndarray[Any, Any] | Tensor) -> ImageCache:
-        """These images, given by distinct indices or by one boolean for each; they share the pixels."""
+        """Return the images at distinct indices, or where a boolean per image is true; they share the pixels."""
         part = super().subset(indices)
         chosen = np.asarray(indices)
         return self._part(
@@ -292,8 +223,8 @@ class ImageCache(ImageDataset):
         made.transform = self.transform
         return made
 
-    def _now_at(self, dataset: ImageDataset) -> ImageCache:
-        """The same with the data set's sources: the decoded folder may have moved."""
+    def _with_sources(self, dataset: ImageDataset) -> ImageCache:
+        """Return the same cache with the sources of a data set, whose folder may have moved since decoding."""
         if self.source(0) == dataset.source(0):
             return self
         sources = tuple(dataset.source(index) for index in range(len(dataset)))
@@ -323,21 +254,21 @@ def cached(
 ) -> ImageCache:
     """Decode a data set once, and read the stored pixels afterwards.
 
-    Each image is stored whole, resized (antialiased, bilinear) so that its shorter side has ``size`` pixels.  What is
-    stored is known by a checksum of the data set and of these settings: another data set, a changed one or another size
-    is stored separately.  A call that is interrupted, even by a kill, continues where it was; several
-    processes may make the same call at once.
+    Each image is stored whole, resized (antialiased, bilinear) so that its shorter side has ``size`` pixels.  A checksum of
+    the data set and of these settings identifies what is stored: a different data set, a changed one or another size is
+    stored separately.  An interrupted call, even a killed one, is continued by the next call; several processes may make
+    the same call at once.
 
     Args:
         dataset: the images.
-        folder: the folder of stored data sets; each gets a subfolder.
-        size: the shorter side in pixels; smaller images are not enlarged.
-        max_ratio: the largest ratio of the longer side to the shorter one; longer images are cut at both ends.
-        workers: processes that decode; by default one for each core, and 0 for this process itself.
-        skip_broken: leave out images that cannot be read, warn, and list them as ``broken``.
+        folder: folder of all cached data sets; each gets a subfolder.
+        size: length of the shorter side in pixels; smaller images are not enlarged.
+        max_ratio: largest ratio of the longer side to the shorter one; longer images are cut at both ends.
+        workers: number of decoding processes; by default one per core; 0 decodes in this process.
+        skip_broken: exclude images that cannot be read, warn, and list them as ``broken``.
 
     Raises:
-        BrokenImage: an image cannot be read, and is not to be skipped.
+        BrokenImage: an image cannot be read, and ``skip_broken`` is false.
 
     Examples:
         >>> import tempfile
@@ -362,7 +293,7 @@ def cached(
     made = {"format": FORMAT, "fingerprint": dataset.fingerprint, "about": about.checksum(), **asdict(shape)}
     made["images_per_shard"] = shards.IMAGES
     key = _checksum(made)
-    place = Path(folder) / f"{_plain(dataset.name)}-{size}-{key[:16]}"
+    place = Path(folder) / f"{_file_name(dataset.name)}-{size}-{key[:16]}"
     found = _open_finished(place, made, skip_broken)
     if found is None:
         made_now = shards.build(dataset, place, shape, workers=workers, skip_broken=skip_broken)
@@ -371,13 +302,13 @@ def cached(
         content = json.dumps({**index, "shards": [asdict(shard) for shard in made_now]})
         with shards.shared_write(place / "index.json") as part:
             part.write_text(content)
-        shards.tidy(place)
+        shards.remove_temporary_files(place)
         found = ImageCache.open(place)
-    found = found._now_at(dataset)
+    found = found._with_sources(dataset)
     if found.broken:
         warnings.warn(
             f"{len(found.broken)} of the {len(found):,} images of {dataset.name} cannot be read, the first is"
-            f" {found.broken[0].source}; broken lists them, and without(broken) leaves them out",
+            f" {found.broken[0].source}; .broken lists them, and .without(.broken) excludes them",
             stacklevel=2,
         )
     found.transform = dataset.transform
@@ -385,7 +316,7 @@ def cached(
 
 
 def _open_finished(place: Path, made: dict[str, Any], skip_broken: bool) -> ImageCache | None:
-    """The complete store of this data set; ``None`` if it must be created or repaired."""
+    """Return the complete cache of this data set; ``None`` if it must be created or repaired."""
     try:
         found = ImageCache.open(place)
         index = json.loads((place / "index.json").read_text())
@@ -394,43 +325,9 @@ def _open_finished(place: Path, made: dict[str, Any], skip_broken: bool) -> Imag
     return found if index["made"] == made and (skip_broken or not found.broken) else None
 
 
-def _open(folder: Path, key: str, found: Sequence[Shard], sources: Sequence[str]) -> _Store:
-    mapped = tuple(_mapped(folder, number) for number in range(len(found)))
-    for number, (shard, pixels) in enumerate(zip(found, mapped, strict=True)):
-        if pixels.size != shard.nbytes:
-            raise ValueError(
-                f"{files(folder, number)[0]} must have {shard.nbytes} bytes, but it has {pixels.size}:"
-                " remove it, and store the images again"
-            )
-    sizes = torch.tensor([pair for shard in found for pair in zip(shard.heights, shard.widths, strict=True)])
-    counts = [len(shard.heights) for shard in found]
-    ends = sizes.prod(1).cumsum(0)
-    before = torch.tensor([0, *(shard.nbytes // 3 for shard in found[:-1])]).cumsum(0)  # pixels in earlier shards
-    return _Store(
-        folder,
-        key,
-        shards=mapped,
-        shard_of=np.repeat(np.arange(len(found)), counts),
-        starts=ends - sizes.prod(1) - before.repeat_interleave(torch.tensor(counts)),
-        sizes=sizes,
-        sources=tuple(sources),
-        broken=tuple(Broken(**each) for shard in found for each in shard.broken),
-        mapped=True,
-    )
-
-
-def _mapped(folder: Path, number: int) -> Bytes:
-    path = files(folder, number)[0]
-    if not path.stat().st_size:
-        return np.zeros(0, np.uint8)
-    # What is written into it would not reach the file, but torch need not warn.  A plain array, because views of a
-    # memmap are slower to make.
-    return np.asarray(np.memmap(path, np.uint8, mode="c"))
-
-
 def _checksum(value: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _plain(name: str) -> str:
+def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "images"

@@ -1,4 +1,4 @@
-"""Cars196 (Stanford Cars): 16,185 photographs of 196 models of cars."""
+"""Cars196 (Stanford Cars): 16,185 photographs of 196 car models."""
 
 from __future__ import annotations
 
@@ -12,41 +12,43 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.data.dataset import ImageFiles, Transform, contiguous, require_files
+from likewise.data.dataset import Transform, renumber
 from likewise.data.download import Archive, fetch
-from likewise.data.layout import compare_counts, half, one_of
+from likewise.data.image_files import ImageFiles, require_files
+from likewise.data.layout import classes_of_half, compare_counts, one_of
 
 _NAME = "Cars196"
 _OFFICIAL = {"train": (8_054, 98), "test": (8_131, 98), "all": (16_185, 196)}
 _HOW = (
     "the authors' server is offline, so get a copy from another source (one with cars_annos.mat, or with "
-    "cars_test_annos_withlabels.mat and the devkit) and unpack it there, or pass download=True and mirror= with its address"
+    "cars_test_annos_withlabels.mat and the devkit) and unpack it there, or pass download=True and mirror=URL "
+    "(--data.download true --data.mirror URL on the command line)"
 )
 _INSIDE = ("", "CARS196", "Cars196", "cars196", "stanford_cars", "cars")
 _TEST = "cars_test_annos_withlabels.mat"
 
 
 class Cars196(ImageFiles):
-    """Cars196 (Krause et al. 2013): models of cars, split by class for retrieval, the first 98 models for training.
+    """Cars196 (Krause et al. 2013): car models, split by class for retrieval, the first 98 models for training.
 
-    Both layouts are read: ``cars_annos.mat`` with ``car_ims/``, and ``cars_train/``, ``cars_test/`` with ``devkit/``
-    and ``cars_test_annos_withlabels.mat``, inside the devkit or beside it.  The retrieval split takes all images of a
-    model, whichever of the two folders they lie in.
+    Two layouts are supported: ``cars_annos.mat`` with ``car_ims/``, and ``cars_train/``, ``cars_test/`` with ``devkit/``
+    and ``cars_test_annos_withlabels.mat``, inside the devkit or next to it.  The retrieval split takes all images of a
+    model, from both folders.
 
     Args:
         root: the folder, or its parent.
         split: ``"train"`` (8,054 images), ``"test"`` (8,131 images of the other 98 models) or ``"all"``.
-        transform: applied to an image returned by ``[index]``.
-        crop: cut each image to its car's box.
-        download: fetch the archive from the mirror if the data set is not there.
-        mirror: the address of an archive with one of the layouts: the authors' own server is gone, and no checksum was
+        transform: function applied to an image that ``[index]`` returns.
+        crop: crop each image to the bounding box of the car.
+        download: download the archive from the mirror if the data set is not in ``root``.
+        mirror: URL of an archive with one of the layouts; the authors' server is offline, and no checksum was
             published.
         check: check that every image exists, and warn if the counts differ from the official ones.
 
     Examples:
         >>> Cars196("/nowhere")
         Traceback (most recent call last):
-        FileNotFoundError: Cars196 is not at /nowhere, where cars_annos.mat or ... the authors' server is offline, ...
+        FileNotFoundError: Cars196 is not at /nowhere, which must contain cars_annos.mat, or ... the authors' server is offline, ...
     """
 
     recall_at = (1, 2, 4, 8, 16, 32)
@@ -69,12 +71,12 @@ class Cars196(ImageFiles):
             found = _read(Path(root))
         if found is None:
             raise FileNotFoundError(
-                f"{_NAME} is not at {os.fspath(root)}, where cars_annos.mat or devkit/cars_train_annos.mat with {_TEST} "
-                f"was looked for; {_HOW}"
+                f"{_NAME} is not at {os.fspath(root)}, which must contain cars_annos.mat, or devkit/cars_train_annos.mat "
+                f"with {_TEST}; {_HOW}"
             )
-        wanted = half(split, len(found.names))
+        wanted = classes_of_half(split, len(found.names))
         chosen = np.flatnonzero((found.classes >= wanted.start) & (found.classes < wanted.stop))
-        labels, kept = contiguous(found.classes[chosen].tolist())
+        labels, kept = renumber(found.classes[chosen].tolist())
         files = [found.files[each] for each in chosen]
         if check:
             require_files(_NAME, found.folder, files, "unpack the archive again")
@@ -94,7 +96,7 @@ class Cars196(ImageFiles):
 
 @dataclass(frozen=True)
 class _Annotations:
-    """The content of either layout: files relative to the folder, classes from 0, boxes."""
+    """The content of either layout: files relative to the folder, classes counted from 0, boxes."""
 
     folder: Path
     files: list[str]
@@ -115,7 +117,7 @@ def _read(root: Path) -> _Annotations | None:
 
 
 def _read_whole(folder: Path) -> _Annotations:
-    """The first layout: one list, paths as ``car_ims/000001.jpg``."""
+    """Read the first layout: one list, paths such as ``car_ims/000001.jpg``."""
     path = folder / "cars_annos.mat"
     content = _load(path, "annotations", "class_names")
     entries = np.atleast_1d(content["annotations"])
@@ -125,12 +127,12 @@ def _read_whole(folder: Path) -> _Annotations:
 
 
 def _read_halves(folder: Path, devkit: Path, test: Path) -> _Annotations:
-    """The second layout: two lists, paths as ``00001.jpg`` in two folders."""
+    """Read the second layout: two lists, paths such as ``00001.jpg`` in two folders."""
     names = _names(_load(devkit / "cars_meta.mat", "class_names")["class_names"])
     files, classes, boxes = [], [], []
     for part, path in (("cars_train", devkit / "cars_train_annos.mat"), ("cars_test", test)):
         entries = np.atleast_1d(_load(path, "annotations")["annotations"])
-        nested = (folder / part / part).is_dir()  # as some copies have it
+        nested = (folder / part / part).is_dir()  # the layout of some copies
         prefix = f"{part}/{part}" if nested else part
         files += [f"{prefix}/{each}" for each in _field(path, entries, "fname")]
         classes.append(_classes(path, entries, names))
@@ -173,7 +175,7 @@ def _classes(path: Path, entries: NDArray[Any], names: list[str]) -> NDArray[Any
 
 
 def _boxes(path: Path, entries: NDArray[Any]) -> Tensor:
-    """From first and last pixels counted from 1, as MATLAB counts, to left, top, width and height."""
+    """Convert first and last pixels, counted from 1 as in MATLAB, to left, top, width and height."""
     sides = [np.array(_field(path, entries, f"bbox_{side}"), dtype=np.float32) for side in ("x1", "y1", "x2", "y2")]
     left, top, right, bottom = sides
     return torch.from_numpy(np.stack([left - 1, top - 1, right - left + 1, bottom - top + 1], axis=1))

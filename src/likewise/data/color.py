@@ -1,4 +1,4 @@
-"""Colors changed at random, a batch at a time: torchvision's jitter, with a factor for each image."""
+"""Random color changes of a batch: torchvision's jitter, with separate factors for each image."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ LUMA = (0.299, 0.587, 0.114)
 
 @dataclass(frozen=True)
 class ColorJitter:
-    """Brightness, contrast, saturation and hue changed at random, each image by its own amount.
+    """Random changes of brightness, contrast, saturation and hue, drawn separately for each image.
 
-    The amounts have torchvision's distribution.  The order of the changes is the caller's; `Augment` draws one for each
+    The amounts have torchvision's distribution.  The caller chooses the order of the changes; `Augment` draws one per
     batch.
 
     Args:
-        brightness: a factor is drawn from ``1 ± brightness``, not below 0.
-        contrast: likewise, for the distance to the image's mean gray.
-        saturation: likewise, for the distance to each pixel's gray.
-        hue: the largest turn of the color wheel, at most half of it: 0.5.
+        brightness: the factor is drawn from ``1 ± brightness``, not below 0.
+        contrast: the same for the distance to the mean gray of the image.
+        saturation: the same for the distance to the gray of each pixel.
+        hue: largest rotation of the color wheel, at most half a turn: 0.5.
 
     Examples:
         >>> import torch
@@ -48,14 +48,14 @@ class ColorJitter:
                 raise ValueError(f"{name} must be {limit}, but it is {value!r}")
 
     def amounts(self, uniform: Tensor) -> Tensor:
-        """Amounts ``(n, 4)`` from random numbers in [0, 1) of the same shape, on the host."""
+        """Compute amounts ``(n, 4)`` from random numbers in [0, 1) of the same shape, on the host."""
         spread = torch.tensor([self.brightness, self.contrast, self.saturation, self.hue], dtype=torch.float64)
         least = torch.cat([(1.0 - spread[:3]).clamp_min(0.0), -spread[3:]])
         most = torch.cat([1.0 + spread[:3], spread[3:]])
         return (least + (most - least) * uniform).to(torch.float32)
 
     def apply(self, images: Tensor, amounts: Tensor, order: tuple[int, ...]) -> Tensor:
-        """Change images ``(n, 3, h, w)`` with values from 0 to 1 by amounts that lie on the same device."""
+        """Change images ``(n, 3, h, w)`` with values from 0 to 1 by amounts on the same device."""
         spread = (self.brightness, self.contrast, self.saturation, self.hue)
         for step in order:
             if spread[step] > 0.0:
@@ -64,7 +64,7 @@ class ColorJitter:
 
 
 def gray(images: Tensor) -> Tensor:
-    """How light each pixel is, ``(n, 1, h, w)``.
+    """Return the lightness of each pixel, ``(n, 1, h, w)``.
 
     Examples:
         >>> import torch
@@ -76,7 +76,7 @@ def gray(images: Tensor) -> Tensor:
 
 
 def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
-    """Turn the color wheel by a share of a full turn; saturation and value (of HSV) stay.
+    """Rotate the color wheel by a fraction of a turn; saturation and value (of HSV) stay.
 
     Examples:
         >>> import torch
@@ -94,7 +94,7 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
         torch.where(value == green, (blue - red) / safe + 2.0, (red - green) / safe + 4.0),
     )
     turned = sixth[:, None] + 6.0 * turns  # (n, 1, h, w) sixths of a turn
-    # Each channel falls from value to least and rises again around the wheel; red, green and blue start 120° apart.
+    # Each channel falls from value to minimum and rises again around the wheel; red, green and blue start 120° apart.
     wheel = (turned + (5.0 - 2.0 * torch.arange(3, device=images.device)).view(1, 3, 1, 1)) % 6.0
     return value[:, None] - chroma[:, None] * torch.minimum(wheel, 4.0 - wheel).clamp(0.0, 1.0)
 

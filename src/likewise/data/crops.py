@@ -1,7 +1,7 @@
-"""Crops: boxes drawn for a whole batch at once, on the host, from one generator.
+"""Crops: the boxes of a whole batch, drawn at once on the host from one generator.
 
-A box is ``(top, left, height, width)`` in pixels.  A crop draws boxes on a canvas: the image, or the image as it would
-be after a resize that never happens, because one resampling later goes straight from the stored pixels to the output.
+A box is ``(top, left, height, width)`` in pixels.  A crop draws boxes on a canvas, which is the image or the image after a
+resize.  That resize is never carried out: one later resampling goes directly from the stored pixels to the output.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRIES = 10
 
 
 class Crop(Protocol):
-    """Anything that turns random numbers into a box for each image of a batch.
+    """Protocol of crops: objects that turn random numbers into one box per image of a batch.
 
     Examples:
         >>> import torch
@@ -31,19 +31,19 @@ class Crop(Protocol):
 
     @property
     def numbers(self) -> int:
-        """The number of random numbers per image, which does not depend on their values: a batch depends only on its generator."""
+        """How many random numbers an image takes; it is constant, so a batch depends only on its generator."""
 
     def place(self, sizes: Tensor, uniform: Floats) -> Floats:
-        """Boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``, from numbers in [0, 1), ``(n, numbers)``."""
+        """Return boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``, from numbers in [0, 1), ``(n, numbers)``."""
 
 
 def draw_boxes(crop: Crop, sizes: Tensor, generator: Generator) -> Tensor:
     """Draw a box for each image.
 
     Args:
-        crop: which boxes.
+        crop: the distribution of boxes.
         sizes: heights and widths of the images, ``(n, 2)``.
-        generator: of the random numbers.
+        generator: generator of the random numbers.
 
     Examples:
         >>> import torch
@@ -56,16 +56,16 @@ def draw_boxes(crop: Crop, sizes: Tensor, generator: Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class RandomResizedCrop:
-    """A box of random area and shape at a random place, as torchvision's transform of this name draws it.
+    """A box of random area, aspect ratio and position, with the distribution of torchvision's transform of this name.
 
-    Up to ten times an area and an aspect ratio are drawn, uniformly and log-uniformly; the first box that fits is put
-    anywhere in the image.  If none fits, it is the largest centered box whose shape is allowed.
+    Up to ten times an area (uniform) and an aspect ratio (log-uniform) are drawn.  The first box that fits is placed at a
+    random position of the image.  If none fits, the result is the largest centered box of an allowed aspect ratio.
 
     Args:
-        scale: the box's area as a share of the image's, from least to most.
-        ratio: width over height, from least to most.
-        side: instead of ``scale``, the side of a square of the box's area, in pixels, from least to most (drawn
-            uniformly); the reality check states its crops so.
+        scale: range of the area of the box, as a fraction of the area of the image.
+        ratio: range of width over height.
+        side: range of the side of a square of the same area as the box, in pixels, drawn uniformly; replaces ``scale``.
+            The reality check specifies its crops this way.
 
     Examples:
         >>> import torch
@@ -79,21 +79,21 @@ class RandomResizedCrop:
     side: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        _range("scale", self.scale)
-        _range("ratio", self.ratio)
+        _check_range("scale", self.scale)
+        _check_range("ratio", self.ratio)
         if self.scale[1] > 1.0:
-            raise ValueError(f"scale must be a share of the image's area, at most 1.0, but it is {self.scale}")
+            raise ValueError(f"scale must be a fraction of the image's area, at most 1.0, but it is {self.scale}")
         if self.side is not None:
-            _range("side", self.side)
+            _check_range("side", self.side)
 
     @property
     def numbers(self) -> int:
-        """Random numbers for an image."""
+        """How many random numbers an image takes."""
         return 2 * TRIES + 2
 
     def place(self, sizes: Tensor, uniform: Floats) -> Floats:
-        """Boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``."""
-        heights, widths = _sides(sizes)
+        """Return boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``."""
+        heights, widths = _heights_and_widths(sizes)
         areas = self._areas(uniform[:, :TRIES], heights * widths)
         low, high = math.log(self.ratio[0]), math.log(self.ratio[1])
         sides, roots = np.sqrt(areas), np.exp(low / 2 + (high - low) / 2 * uniform[:, TRIES : 2 * TRIES])
@@ -116,7 +116,7 @@ class RandomResizedCrop:
         return shares * whole[:, None]
 
     def _largest(self, heights: Floats, widths: Floats) -> tuple[Floats, Floats]:
-        """The largest box of an allowed shape: all of the image, or of its shorter side."""
+        """Return heights and widths of the largest box of an allowed ratio: the image, or as much as its shorter side allows."""
         shape = widths / heights
         narrow, broad = shape < self.ratio[0], shape > self.ratio[1]
         return (
@@ -127,10 +127,10 @@ class RandomResizedCrop:
 
 @dataclass(frozen=True)
 class RandomCrop:
-    """A box of one size at a random place.
+    """A box of a fixed size at a random position.
 
     Args:
-        size: its height and width in pixels.
+        size: height and width of the box in pixels.
 
     Examples:
         >>> import torch
@@ -142,13 +142,13 @@ class RandomCrop:
 
     @property
     def numbers(self) -> int:
-        """Random numbers for an image."""
+        """How many random numbers an image takes."""
         return 2
 
     def place(self, sizes: Tensor, uniform: Floats) -> Floats:
-        """Boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``."""
-        heights, widths = _sides(sizes)
-        _holds(self.size, heights, widths)
+        """Return boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``."""
+        heights, widths = _heights_and_widths(sizes)
+        _check_fits(self.size, heights, widths)
         top = np.floor(uniform[:, 0] * (heights - self.size + 1))
         left = np.floor(uniform[:, 1] * (widths - self.size + 1))
         side = np.full_like(top, self.size)
@@ -157,10 +157,10 @@ class RandomCrop:
 
 @dataclass(frozen=True)
 class CenterCrop:
-    """The middle of the image.
+    """A box at the center of the image.
 
     Args:
-        size: height and width of the middle, in pixels; without one it is the whole image.
+        size: height and width of the box in pixels; by default the whole image.
 
     Examples:
         >>> import torch
@@ -172,17 +172,17 @@ class CenterCrop:
 
     @property
     def numbers(self) -> int:
-        """Random numbers for an image."""
+        """How many random numbers an image takes."""
         return 0
 
     def place(self, sizes: Tensor, uniform: Floats) -> Floats:
-        """Boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``."""
-        heights, widths = _sides(sizes)
+        """Return boxes ``(n, 4)`` on images of these heights and widths ``(n, 2)``."""
+        heights, widths = _heights_and_widths(sizes)
         if self.size is None:
             nothing = np.zeros_like(heights)
             return np.stack([nothing, nothing, heights, widths], axis=1)
-        _holds(self.size, heights, widths)
-        # half a pixel goes to the even side, as in torchvision
+        _check_fits(self.size, heights, widths)
+        # half pixels are rounded to the even side, as in torchvision
         top, left = np.rint((heights - self.size) / 2.0), np.rint((widths - self.size) / 2.0)
         side = np.full_like(top, self.size)
         return np.stack([top, left, side, side], axis=1)
@@ -190,11 +190,11 @@ class CenterCrop:
 
 @dataclass(frozen=True)
 class RandomShift:
-    """The whole image, slightly scaled and shifted; the border is filled by repeating the edge.
+    """The whole image, slightly scaled and shifted; the border repeats the pixels at the edge.
 
     Args:
-        by: the largest shift in each direction, as a share of the image's side.
-        zoom: how much larger the image gets, from least to most, drawn log-uniformly.
+        by: largest shift in each direction, as a fraction of the side of the image.
+        zoom: range of the magnification, drawn log-uniformly.
 
     Examples:
         >>> import torch
@@ -206,18 +206,18 @@ class RandomShift:
     zoom: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
-        _range("zoom", self.zoom)
+        _check_range("zoom", self.zoom)
         if not 0.0 <= self.by <= 0.5:
             raise ValueError(f"by must lie between 0.0 and 0.5, but it is {self.by!r}")
 
     @property
     def numbers(self) -> int:
-        """Random numbers for an image."""
+        """How many random numbers an image takes."""
         return 3
 
     def place(self, sizes: Tensor, uniform: Floats) -> Floats:
-        """Boxes ``(n, 4)``, of whole pixels, that may reach over the edges of images of these sizes ``(n, 2)``."""
-        heights, widths = _sides(sizes)
+        """Return boxes ``(n, 4)`` of whole pixels, which may extend over the edges of images of these sizes ``(n, 2)``."""
+        heights, widths = _heights_and_widths(sizes)
         low, high = math.log(self.zoom[0]), math.log(self.zoom[1])
         zoom = np.exp(low + (high - low) * uniform[:, 0])
         tall, wide = np.maximum(np.rint(heights / zoom), 1.0), np.maximum(np.rint(widths / zoom), 1.0)
@@ -227,11 +227,11 @@ class RandomShift:
 
 
 def canvas(sizes: Tensor, resize: int | tuple[int, int] | None) -> Tensor:
-    """Heights and widths ``(n, 2)`` that images would have after a resize.
+    """Return the heights and widths ``(n, 2)`` of images after a resize.
 
     Args:
-        sizes: their heights and widths.
-        resize: the shorter side's new length, the longer one keeping the shape; or a height and a width; or nothing.
+        sizes: heights and widths of the images.
+        resize: new length of the shorter side, with the aspect ratio kept; or a height and a width; or ``None``.
 
     Examples:
         >>> import torch
@@ -249,23 +249,23 @@ def canvas(sizes: Tensor, resize: int | tuple[int, int] | None) -> Tensor:
     return sizes * resize // shorter.clamp_min(1)
 
 
-def _sides(sizes: Tensor) -> tuple[Floats, Floats]:
+def _heights_and_widths(sizes: Tensor) -> tuple[Floats, Floats]:
     if sizes.ndim != 2 or sizes.shape[1] != 2:
         raise ValueError(f"sizes must have shape (n, 2), heights and widths, but the shape is {tuple(sizes.shape)}")
     both = sizes.numpy().astype(np.float64)
     return both[:, 0], both[:, 1]
 
 
-def _range(name: str, value: tuple[float, float]) -> None:
+def _check_range(name: str, value: tuple[float, float]) -> None:
     if len(value) != 2 or not 0.0 < value[0] <= value[1] < math.inf:
         raise ValueError(f"{name} must be two positive numbers, the smaller one first, but it is {value!r}")
 
 
-def _holds(size: int, heights: Floats, widths: Floats) -> None:
+def _check_fits(size: int, heights: Floats, widths: Floats) -> None:
     small = np.minimum(heights, widths) < size
     if small.any():
         height, width = int(heights[small][0]), int(widths[small][0])
         raise ValueError(
             f"size must be at most the images' shorter side, but it is {size} and one image has {height} x {width}"
-            " pixels; give resize to enlarge them"
+            " pixels; set resize to enlarge them"
         )

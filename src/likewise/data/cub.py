@@ -1,4 +1,4 @@
-"""CUB-200-2011: 11,788 photographs of 200 kinds of birds."""
+"""CUB-200-2011: 11,788 photographs of 200 bird species."""
 
 from __future__ import annotations
 
@@ -9,40 +9,53 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from likewise.data.dataset import ImageFiles, Transform, contiguous, require_files
+from likewise.data.dataset import Transform, renumber
 from likewise.data.download import Archive, fetch
-from likewise.data.layout import compare_counts, find, half, locate, numbers, one_of, rows, whole
+from likewise.data.image_files import ImageFiles, require_files
+from likewise.data.layout import (
+    classes_of_half,
+    compare_counts,
+    find,
+    locate,
+    one_of,
+    parse_integer,
+    parse_numbers,
+    rows,
+)
 
 _NAME = "CUB-200-2011"
 _OFFICIAL = {"train": (5_864, 100), "test": (5_924, 100), "all": (11_788, 200)}
-# The record at CaltechDATA publishes the MD5.
+# The MD5 is published with the record at CaltechDATA.
 _ARCHIVE = Archive(
     "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz?download=1",
     "md5:97eceeb196236b17998738112f37df78",
     "CUB_200_2011/images.txt",
 )
-_HOW = "pass download=True, or unpack CUB_200_2011.tgz from https://data.caltech.edu/records/65de6-vp158 there"
+_HOW = (
+    "pass download=True (--data.download true on the command line), or unpack CUB_200_2011.tgz from "
+    "https://data.caltech.edu/records/65de6-vp158 there"
+)
 
 
 class CUB200(ImageFiles):
-    """CUB-200-2011 (Wah et al. 2011): birds, split by class for retrieval, the first 100 kinds for training.
+    """CUB-200-2011 (Wah et al. 2011): birds, split by class for retrieval, the first 100 species for training.
 
-    The folder is as in the official archive: ``images.txt``, ``image_class_labels.txt``, ``classes.txt``, ``images/``,
-    and ``bounding_boxes.txt`` if there are to be boxes.
+    The folder has the layout of the official archive: ``images.txt``, ``image_class_labels.txt``, ``classes.txt``,
+    ``images/``, and optionally ``bounding_boxes.txt``.
 
     Args:
-        root: the folder ``CUB_200_2011`` or the one it lies in.
-        split: ``"train"`` (5,864 images), ``"test"`` (5,924 images of the other 100 kinds) or ``"all"``.
-        transform: applied to an image returned by ``[index]``.
-        crop: cut each image to its bird's box.
-        download: fetch the official archive (1.1 GB) if the data set is not there.
-        mirror: another address of the same archive.
+        root: the folder ``CUB_200_2011`` or its parent.
+        split: ``"train"`` (5,864 images), ``"test"`` (5,924 images of the other 100 species) or ``"all"``.
+        transform: function applied to an image that ``[index]`` returns.
+        crop: crop each image to the bounding box of the bird.
+        download: download the official archive (1.1 GB) if the data set is not in ``root``.
+        mirror: alternative URL of the same archive.
         check: check that every image exists, and warn if the counts differ from the official ones.
 
     Examples:
         >>> CUB200("/nowhere")
         Traceback (most recent call last):
-        FileNotFoundError: CUB-200-2011 is not at /nowhere, where images.txt or CUB_200_2011/images.txt was looked for; ...
+        FileNotFoundError: CUB-200-2011 is not at /nowhere, which must contain images.txt or CUB_200_2011/images.txt; ...
     """
 
     recall_at = (1, 2, 4, 8, 16, 32)
@@ -67,9 +80,9 @@ class CUB200(ImageFiles):
         paths = _column(folder / "images.txt", "path")
         classes = _column(folder / "image_class_labels.txt", "class_id")
         order = {number: position for position, number in enumerate(sorted(names))}
-        wanted = half(split, len(names))
+        wanted = classes_of_half(split, len(names))
         chosen = [image for image in paths if order[_class_of(folder, image, classes, names)] in wanted]
-        labels, kept = contiguous([order[int(classes[image])] for image in chosen])
+        labels, kept = renumber([order[int(classes[image])] for image in chosen])
         in_order = [names[number] for number in sorted(names)]
 
         files = [paths[image] for image in chosen]
@@ -90,8 +103,11 @@ class CUB200(ImageFiles):
 
 
 def _column(path: Path, field: str) -> dict[int, str]:
-    """A list of numbers and values, as the data set has one for everything."""
-    return {whole(path, line, "the number", number): value for line, (number, value) in rows(path, ("number", field))}
+    """Read a list of numbers and values, the format of all lists of this data set."""
+    return {
+        parse_integer(path, line, "the number", number): value
+        for line, (number, value) in rows(path, ("number", field))
+    }
 
 
 def _class_of(folder: Path, image: int, classes: dict[int, str], names: dict[int, str]) -> int:
@@ -109,7 +125,7 @@ def _boxes(path: Path, images: list[int]) -> Tensor | None:
         return None
     sides = ("x", "y", "width", "height")
     boxes = {
-        whole(path, line, "image_id", image): numbers(path, line, sides, box)
+        parse_integer(path, line, "image_id", image): parse_numbers(path, line, sides, box)
         for line, (image, *box) in rows(path, ("image_id", *sides))
     }
     missing = [image for image in images if image not in boxes]

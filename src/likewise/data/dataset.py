@@ -1,15 +1,13 @@
-"""The base of data sets: images with labels, subsets by images or classes, and a checksum."""
+"""Base classes of data sets: labeled images, subsets by image or by class, and a checksum."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import operator
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,31 +17,32 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from likewise.data.decode import Broken, cropped, decode
+from likewise.data.decode import Broken
 
 Transform = Callable[[Image.Image], Any]
 
 
 class ImageDataset(Dataset[tuple[Any, int]], ABC):
-    """Images with labels: the base of every data set.
+    """Base class of data sets: images with labels.
 
-    Your own data set is a subclass with ``image`` and ``source``, or, for images that lie in files, an
-    `ImageFolder` or an `ImageTable`.
+    A custom data set is a subclass that implements ``image`` and ``source``.  For images in files, use `ImageFolder`
+    or `ImageTable`.
 
     Args:
-        name: the name of the data set.
-        labels: one class for each image, ``(n,)``, counted from 0.
-        class_names: a name for each class.
-        split: which part of the data set this is, for messages.
-        transform: applied to an image returned by ``[index]``.
-        categories: a coarser class for each image, ``(n,)``, where there is one.
-        category_names: a name for each category.
-        boxes: where the object is in each image, ``(n, 4)``: left, top, width, height in pixels; NaN for no box.
-        is_query: for data with separate queries and gallery, which images are queries, ``(n,)`` booleans.
+        name: name of the data set.
+        labels: class of each image, ``(n,)``, counted from 0.
+        class_names: name of each class.
+        split: name of the split, for messages.
+        transform: function applied to an image that ``[index]`` returns.
+        categories: coarser class of each image, ``(n,)``, if there is one.
+        category_names: name of each category.
+        boxes: bounding box of the object in each image, ``(n, 4)``: left, top, width, height in pixels; NaN means that
+            the image has no box.
+        is_query: which images are queries, ``(n,)`` booleans, for data with separate queries and gallery.
         coarser: labels on the coarser levels of a hierarchy, ``(n, L - 1)``; see `levels`.
         tags: several labels per image, ``(n, C)`` booleans, for `likewise.formula.MultiLabel`.
-        cameras: for re-identification, which camera took each image, ``(n,)`` integers; images of one class by one camera
-            are not searched for each other.
+        cameras: camera of each image, ``(n,)`` integers, for re-identification; images of one class and one camera
+            are excluded from each other's results.
 
     Examples:
         >>> import torch
@@ -65,7 +64,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
     """
 
     recall_at: ClassVar[tuple[int, ...]] = (1, 2, 4, 8)
-    """The k of the recalls that are reported of this data set."""
+    """The values of k for which recall at k is reported on this data set."""
 
     def __init__(
         self,
@@ -110,16 +109,16 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
 
     @property
     def levels(self) -> Tensor | None:
-        """Labels on all levels of a hierarchy, ``(n, L)``, the class first; ``None`` where there is only the class."""
+        """Labels on all levels of a hierarchy, ``(n, L)``, the class first; ``None`` without coarser levels."""
         return None if self.coarser is None else torch.cat([self.labels[:, None], self.coarser], dim=1)
 
     @abstractmethod
     def image(self, index: int) -> Image.Image:
-        """The image: decoded, RGB, upright."""
+        """Return an image, decoded, in RGB and upright."""
 
     @abstractmethod
     def source(self, index: int) -> str:
-        """The source of the image, a path or a description, for messages."""
+        """Return where an image comes from, a path or a description, for messages."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -137,10 +136,10 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A checksum of the data set: its name, classes, labels and images, but not its transform.
+        """Checksum of the data set: its name, classes, labels and images, but not its transform.
 
-        Of image files it covers paths, sizes and contents: all bytes of files up to 48 KiB, the first, middle and last
-        16 KiB of longer ones.
+        For image files it covers paths, sizes and contents: all bytes of a file up to 48 KiB, and the first, middle and
+        last 16 KiB of a larger one.
         """
         digest = hashlib.sha256()
         for part in (self.name.encode(), *(name.encode() for name in self.class_names), self.labels.numpy().tobytes()):
@@ -150,18 +149,18 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         return digest.hexdigest()
 
     def _contents(self) -> Iterable[bytes]:
-        """The part of the images in the checksum: their sources, unless a subclass overrides it."""
+        """Yield the bytes of the images that enter the checksum: their sources, unless a subclass overrides it."""
         return (self.source(index).encode() for index in range(len(self)))
 
     def subset(self, indices: Sequence[int] | NDArray[Any] | Tensor) -> ImageDataset:
-        """These images, given by distinct indices or by one boolean for each image.
+        """Return the images at distinct indices, or where a boolean per image is true.
 
-        Classes that lose all their images go, and labels are contiguous again.
+        Classes without remaining images are dropped, and labels are renumbered without gaps.
         """
-        return _View(self, checked_indices(indices, len(self)), relabel=True)
+        return _View(self, check_indices(indices, len(self)), relabel=True)
 
     def of_classes(self, classes: Iterable[int]) -> ImageDataset:
-        """All images of these classes; labels are contiguous again, in the order they had."""
+        """Return all images of these classes; labels are renumbered without gaps, in the same order."""
         wanted = torch.as_tensor([operator.index(each) for each in classes], dtype=torch.int64)
         bad = wanted[(wanted < 0) | (wanted >= len(self.class_names))]
         if len(bad):
@@ -169,26 +168,26 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         return self.subset(torch.isin(self.labels, wanted))
 
     def without(self, broken: Sequence[Broken] | Sequence[int]) -> ImageDataset:
-        """All images but these, given by index or as `find_broken` lists them."""
+        """Return all images except these, which are indices or entries of `find_broken`."""
         indices = [each.index if isinstance(each, Broken) else each for each in broken]
         keep = torch.ones(len(self), dtype=torch.bool)
-        keep[torch.from_numpy(checked_indices(indices, len(self)))] = False
+        keep[torch.from_numpy(check_indices(indices, len(self)))] = False
         return self.subset(keep)
 
     def with_transform(self, transform: Transform | None) -> ImageDataset:
-        """The same images with another transform."""
+        """Return the same images with another transform."""
         other = copy.copy(self)
         other.transform = transform
         return other
 
     @property
     def query(self) -> ImageDataset:
-        """The queries; their labels are those of the gallery."""
+        """The queries; they share their labels with the gallery."""
         return self._role(True)
 
     @property
     def gallery(self) -> ImageDataset:
-        """The images to search in; their labels are those of the queries."""
+        """The images that are searched; they share their labels with the queries."""
         return self._role(False)
 
     def _role(self, query: bool) -> ImageDataset:
@@ -198,110 +197,19 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         return _View(self, indices, relabel=False)
 
 
-class ImageFiles(ImageDataset):
-    """Images in files; the base of the data sets on disk.
-
-    Args:
-        name: the name of the data set.
-        folder: where the images are.
-        paths: the files, relative to the folder.
-        labels: one class for each file.
-        class_names: a name for each class.
-        split: which part of the data set this is.
-        transform: applied to an image returned by ``[index]``.
-        crop: cut each image to its box.
-        categories: a coarser class for each image.
-        category_names: a name for each category.
-        boxes: left, top, width and height of the object in each image.
-        is_query: which images are queries.
-        coarser: labels on the coarser levels of a hierarchy, ``(n, L - 1)``.
-        tags: several labels per image, ``(n, C)`` booleans.
-        cameras: which camera took each image, ``(n,)`` integers.
-
-    Examples:
-        >>> import tempfile, torch
-        >>> from PIL import Image
-        >>> folder = tempfile.mkdtemp()
-        >>> Image.new("L", (8, 4), 255).save(f"{folder}/a.png")
-        >>> files = ImageFiles("one", folder, ["a.png"], torch.tensor([0]), ["white"])
-        >>> files.image(0).mode, files.source(0).endswith("a.png")
-        ('RGB', True)
-    """
-
-    def __init__(
-        self,
-        name: str,
-        folder: str | os.PathLike[str],
-        paths: Sequence[str],
-        labels: Tensor,
-        class_names: Sequence[str],
-        *,
-        split: str | None = None,
-        transform: Transform | None = None,
-        crop: bool = False,
-        categories: Tensor | None = None,
-        category_names: Sequence[str] = (),
-        boxes: Tensor | None = None,
-        is_query: Tensor | None = None,
-        coarser: Tensor | None = None,
-        tags: Tensor | None = None,
-        cameras: Tensor | None = None,
-    ):
-        super().__init__(
-            name,
-            labels,
-            class_names,
-            split=split,
-            transform=transform,
-            categories=categories,
-            category_names=category_names,
-            boxes=boxes,
-            is_query=is_query,
-            coarser=coarser,
-            tags=tags,
-            cameras=cameras,
-        )
-        if len(paths) != len(labels):
-            raise ValueError(f"paths must have one entry for each of the {len(labels)} labels, but it has {len(paths)}")
-        if crop and boxes is None:
-            raise ValueError(f"crop must be False, but it is True, and {name} has no boxes at {folder}")
-        self.folder = os.fspath(folder)
-        # One array of bytes: a list of a million strings would be copied into every worker, page by page.
-        self._paths = np.array([os.fsencode(path) for path in paths], dtype=np.bytes_)
-        self.crop = crop
-
-    def image(self, index: int) -> Image.Image:
-        """The file's image: decoded, RGB, upright, and cut to its box where that was asked for."""
-        image = decode(self.source(index))
-        if self.crop and self.boxes is not None:
-            image = cropped(image, self.boxes[index].tolist(), self.source(index))
-        return image
-
-    def source(self, index: int) -> str:
-        """The path of the file."""
-        return os.path.join(self.folder, os.fsdecode(self._paths[index]))
-
-    def _contents(self) -> Iterable[bytes]:
-        """Paths inside the folder and samples of contents: the same files elsewhere have the same checksum."""
-        for index in range(len(self)):
-            yield self._paths[index] + b":" + file_sample(self.source(index))
-        if self.crop and self.boxes is not None:
-            yield self.boxes.numpy().tobytes()
-
-
 class _View(ImageDataset):
-    """Some images of a data set."""
+    """A subset of the images of a data set."""
 
     _whole: ImageDataset
     _indices: NDArray[Any]
 
     def __init__(self, whole: ImageDataset, indices: NDArray[Any], *, relabel: bool):
-        if isinstance(whole, _View):  # a view of a view is a view of the whole
+        if isinstance(whole, _View):  # a view of a view refers to the original data set
             base, positions = whole._whole, whole._indices[indices]
         else:
             base, positions = whole, indices
         chosen = torch.from_numpy(indices)
-        labels, names = _relabeled(whole.labels[chosen], whole.class_names, relabel)
+        labels, names = _relabel(whole.labels[chosen], whole.class_names, relabel)
         super().__init__(
             whole.name,
             labels,
@@ -330,97 +238,37 @@ class _View(ImageDataset):
         yield self._indices.tobytes()
 
 
-SAMPLE = 16 * 1024
-"""Bytes that a fingerprint reads at the beginning, in the middle and at the end of a file."""
-
-
-def file_sample(path: str) -> bytes:
-    """The size of a file and a checksum of its contents: of all bytes up to 48 KiB, of three samples of a longer file.
+def renumber(values: Sequence[int]) -> tuple[Tensor, list[int]]:
+    """Return labels counted from 0 without gaps, and the original value of each of them.
 
     Examples:
-        >>> file_sample("nowhere.jpg")
-        b'-1'
-    """
-    digest = hashlib.sha256()
-    try:
-        with open(path, "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size <= 3 * SAMPLE:
-                digest.update(file.read())
-            else:
-                for start in (0, (size - SAMPLE) // 2, size - SAMPLE):
-                    file.seek(start)
-                    digest.update(file.read(SAMPLE))
-    except OSError:
-        return b"-1"  # no file is something to know, too
-    return f"{size}:".encode() + digest.digest()
-
-
-def contiguous(values: Sequence[int]) -> tuple[Tensor, list[int]]:
-    """Labels counted from 0 without gaps, and which value each of them stands for.
-
-    Examples:
-        >>> contiguous([7, 3, 7])
+        >>> renumber([7, 3, 7])
         (tensor([1, 0, 1]), [3, 7])
     """
     kept, labels = np.unique(np.asarray(values, dtype=np.int64), return_inverse=True)
     return torch.from_numpy(labels.reshape(-1).astype(np.int64)), kept.tolist()
 
 
-def require_files(name: str, folder: str | os.PathLike[str], paths: Sequence[str], how: str) -> None:
-    """Check that files exist, and name the first that does not.
-
-    Examples:
-        >>> import tempfile
-        >>> require_files("birds", tempfile.mkdtemp(), ["a.jpg"], "copy it there")
-        Traceback (most recent call last):
-        FileNotFoundError: birds lists 1 image that is not there, the first is .../a.jpg; copy it there
-    """
-    missing = missing_files(folder, paths)
-    if missing:
-        are = "image that is" if len(missing) == 1 else "images that are"
-        first = Path(folder, paths[missing[0]])
-        raise FileNotFoundError(f"{name} lists {len(missing):,} {are} not there, the first is {first}; {how}")
-
-
-def missing_files(folder: str | os.PathLike[str], paths: Sequence[str]) -> list[int]:
-    """The missing files, found by listing each folder once.
-
-    Examples:
-        >>> missing_files("/nowhere", ["a.jpg", "b.jpg"])
-        [0, 1]
-    """
-    listings: dict[str, set[str]] = {}
-    missing = []
-    for index, path in enumerate(paths):
-        parent, file = os.path.split(os.path.join(folder, path))
-        if parent not in listings:
-            listings[parent] = set(os.listdir(parent)) if os.path.isdir(parent) else set()
-        if file not in listings[parent]:
-            missing.append(index)
-    return missing
-
-
-def _relabeled(labels: Tensor, names: tuple[str, ...], relabel: bool) -> tuple[Tensor, tuple[str, ...]]:
+def _relabel(labels: Tensor, names: tuple[str, ...], relabel: bool) -> tuple[Tensor, tuple[str, ...]]:
     if not relabel:
         return labels, names
-    fresh, kept = contiguous(labels.tolist())
+    fresh, kept = renumber(labels.tolist())
     return fresh, tuple(names[each] for each in kept)
 
 
-def _check_labels(what: str, labels: Tensor, beside: str, names: Sequence[str]) -> Tensor:
+def _check_labels(what: str, labels: Tensor, names_argument: str, names: Sequence[str]) -> Tensor:
     if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.dtype == torch.bool or labels.ndim != 1:
         raise TypeError(f"{what} must be an integer tensor of shape (n,), but it is {labels!r}")
     if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= len(names)):
         raise ValueError(
-            f"{what} must lie between 0 and {len(names) - 1}, one for each of {beside}, "
+            f"{what} must lie between 0 and {len(names) - 1}, one for each of {names_argument}, "
             f"but they lie between {int(labels.min())} and {int(labels.max())}"
         )
     return labels.to(torch.int64)
 
 
-def checked_indices(indices: Any, size: int) -> NDArray[Any]:
-    """Distinct indices between 0 and the size, from indices or from booleans."""
+def check_indices(indices: Any, size: int) -> NDArray[Any]:
+    """Return distinct indices from 0 to ``size - 1``, given as indices or as booleans."""
     array = np.asarray(indices)
     if array.dtype == np.bool_:
         if array.shape != (size,):
@@ -439,7 +287,7 @@ def checked_indices(indices: Any, size: int) -> NDArray[Any]:
             f"indices must lie between 0 and {size - 1}, but they lie between {array.min()} and {array.max()}"
         )
     if len(np.unique(array)) != len(array):
-        raise ValueError("indices must be distinct, but some image is named twice")
+        raise ValueError("indices must be distinct, but an image occurs twice")
     return array.astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""From a file to an upright RGB image, or one error sentence that names the file and the problem."""
+"""Decoding of image files to upright RGB images, or one error sentence that names the file and the problem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image, ImageCms, UnidentifiedImageError
 from PIL.Image import Transpose
 
-_ORIENTATION = 0x0112  # the EXIF tag that says how a camera was held
+_ORIENTATION = 0x0112  # the EXIF tag of the camera orientation
 _UPRIGHT = {
     2: Transpose.FLIP_LEFT_RIGHT,
     3: Transpose.ROTATE_180,
@@ -25,13 +25,13 @@ _UPRIGHT = {
 }
 
 
-class BrokenImage(Exception):  # noqa: N818 - the name tells the cause
+class BrokenImage(Exception):  # noqa: N818 - named after the cause
     """An image that cannot be read, and the reason.
 
     Args:
-        source: the file, or a description of where the image comes from.
-        reason: why it cannot be read; without one, the source is the whole message (a data loader's worker hands an
-            error over as its text alone).
+        source: the file, or a description of the origin of the image.
+        reason: why the image cannot be read; ``None`` if the source is the whole message (the worker of a data loader
+            passes an error on as text).
 
     Examples:
         >>> print(BrokenImage("cat.jpg", "the file is empty"))
@@ -46,7 +46,7 @@ class BrokenImage(Exception):  # noqa: N818 - the name tells the cause
 
 @dataclass(frozen=True)
 class Broken:
-    """A broken image of a data set, as `find_broken` lists it.
+    """A broken image of a data set, as returned by `find_broken`.
 
     Examples:
         >>> print(Broken(3, "cat.jpg", "the file is empty"))
@@ -62,7 +62,7 @@ class Broken:
 
 
 class TooLarge(BrokenImage):
-    """An image that would take too much memory or time.
+    """An image that would need too much memory or time.
 
     Examples:
         >>> print(TooLarge("cat.jpg", "it has 900 scans"))
@@ -71,13 +71,13 @@ class TooLarge(BrokenImage):
 
 
 SCANS = 64
-"""Scans that a JPEG file may have: each is a pass over all pixels, and encoders write 10 to 20."""
+"""The largest number of scans of a JPEG file: each is a pass over all pixels, and encoders write 10 to 20."""
 
 PROGRAMS = ("EPS", "WMF")
-"""Formats that Pillow does not decode by itself: it would hand the file to Ghostscript or to the system."""
+"""Formats that Pillow does not decode itself: it would pass the file to Ghostscript or to the operating system."""
 
 TILE = 4
-"""The largest ratio of a TIFF tile's pixels to those of the image: a tile is allocated whole."""
+"""The largest ratio of the pixels of a TIFF tile to those of the image: a tile is allocated as a whole."""
 
 
 def decode(
@@ -87,20 +87,20 @@ def decode(
     formats: Sequence[str] | None = None,
     pixels: int | None = None,
 ) -> Image.Image:
-    """Read an image from a file or from a file's bytes, as upright RGB.
+    """Read an image from a file or from the bytes of a file, as upright RGB.
 
-    Gray, palette, CMYK, LAB and 16-bit images are converted; transparent ones are laid on white; of an animation the
-    first frame is taken; a camera's EXIF orientation is applied.  Color profiles are not.
+    Gray, palette, CMYK, LAB and 16-bit images are converted; transparent images are composited on white; only the first
+    frame of an animation is read; the EXIF orientation is applied.  Color profiles are ignored.
 
     Args:
         source: a path, or the bytes of a file.
-        name: what to call the image in a message; by default its path.
-        formats: Pillow's names of the formats that are read; by default all but EPS and WMF, which other programs run.
-        pixels: how many it may have; by default as many as Pillow takes to be safe.
+        name: name of the image in error messages; by default its path.
+        formats: Pillow's names of the allowed formats; by default all except EPS and WMF, which run other programs.
+        pixels: largest number of pixels; by default Pillow's limit.
 
     Raises:
         BrokenImage: the file is missing, empty, truncated or not an image.
-        TooLarge: it has too many pixels, scans or too large tiles.
+        TooLarge: it has too many pixels, too many scans or too large tiles.
 
     Examples:
         >>> from io import BytesIO
@@ -127,16 +127,16 @@ def decode(
         empty = len(source) == 0 if isinstance(source, bytes) else os.path.getsize(source) == 0
         raise BrokenImage(name, "the file is empty" if empty else "it is not an image of a known format") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise TooLarge(name, f"it is too large to be decoded safely ({_sentence(error)})") from error
+        raise TooLarge(name, f"it is too large to be decoded safely ({_first_line(error)})") from error
     except MemoryError:
         raise
     except Exception as error:  # a decoder may raise nearly anything on invalid data
-        reason = _sentence(error)
+        reason = _first_line(error)
         raise BrokenImage(name, "the file is cut off" if _is_cut_off(source, reason) else reason) from error
 
 
 def _is_cut_off(source: str | os.PathLike[str] | bytes, reason: str) -> bool:
-    """Whether a decoder says so, or a file of RIFF (WebP) is shorter than its header says."""
+    """Return whether the decoder reports a truncated file, or a RIFF file (WebP) is shorter than its header states."""
     if "truncated" in reason.lower():
         return True
     if not isinstance(source, bytes) and not os.path.isfile(source):
@@ -147,9 +147,9 @@ def _is_cut_off(source: str | os.PathLike[str] | bytes, reason: str) -> bool:
 
 
 def _check_size(image: Image.Image, file: BinaryIO, name: str, pixels: int | None) -> None:
-    """Refuse a file whose header or structure implies excessive memory or time; nothing is decoded."""
+    """Reject a file whose header or structure implies excessive memory or time; nothing is decoded."""
     if image.format in PROGRAMS:
-        raise BrokenImage(name, f"it is an {image.format} file, which another program would have to run")
+        raise BrokenImage(name, f"it is an {image.format} file, which only an external program can decode")
     width, height = image.size
     if pixels is not None and width * height > pixels:
         raise TooLarge(
@@ -158,7 +158,7 @@ def _check_size(image: Image.Image, file: BinaryIO, name: str, pixels: int | Non
     if image.format in ("JPEG", "MPO"):
         file.seek(0)
         data = file.read()
-        scans = data.count(b"\xff\xda")  # an upper bound: other segments may have these bytes, too
+        scans = data.count(b"\xff\xda")  # an upper bound: other segments may contain these bytes
         if scans > SCANS and (scans := count_scans(data)) > SCANS:
             raise TooLarge(name, f"it must have at most {SCANS} scans, but it has {scans:,}")
     elif image.format == "TIFF":
@@ -173,11 +173,11 @@ def _first(value: object) -> int:
 
 
 _MARKER = re.compile(rb"\xff+([^\x00\xd0-\xd7\xff])")
-"""A marker in the data of a scan, where 0xff 0x00 is a plain 0xff and restarts go on."""
+"""A marker in the data of a scan; 0xff 0x00 is an escaped 0xff, and restart markers do not end the scan."""
 
 
 def count_scans(data: bytes) -> int:
-    """The number of scans of a JPEG file.
+    """Count the scans of a JPEG file.
 
     Examples:
         >>> from io import BytesIO
@@ -191,7 +191,7 @@ def count_scans(data: bytes) -> int:
     scans, place = 0, 2  # after the first marker, which has no length
     while (found := _MARKER.search(data, place)) is not None:
         marker, place = found[1][0], found.end()
-        if marker == 0xD9:  # the end; what follows is another picture
+        if marker == 0xD9:  # the end; another picture may follow
             break
         if marker in (0x01, 0xD8):
             continue
@@ -201,7 +201,7 @@ def count_scans(data: bytes) -> int:
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """An image as plain RGB, upright, without its file's metadata.
+    """Convert an image to plain RGB, upright, without the metadata of its file.
 
     Examples:
         >>> to_rgb(Image.new("CMYK", (1, 1), (0, 255, 255, 0))).getpixel((0, 0))
@@ -215,21 +215,21 @@ def to_rgb(image: Image.Image) -> Image.Image:
     elif image.mode == "LAB":
         rgb = _from_lab(image)
     elif image.mode in ("LA", "RGBA", "PA", "La", "RGBa") or "transparency" in image.info:
-        # premultiplied gray knows only one way out
+        # Pillow converts premultiplied gray only to this mode
         clear = (image.convert("LA") if image.mode == "La" else image).convert("RGBA")
         rgb = Image.alpha_composite(Image.new("RGBA", image.size, "white"), clear).convert("RGB")
     else:
         rgb = image.convert("RGB")
     upright = rgb if turn is None else rgb.transpose(turn)
-    upright.info = {}  # or an orientation that was applied would be applied again
+    upright.info = {}  # otherwise the orientation would be applied twice
     return upright
 
 
-def cropped(image: Image.Image, box: Sequence[float], name: str) -> Image.Image:
-    """The part of an image inside a box of left, top, width and height; all of it where the box is NaN.
+def crop_to_box(image: Image.Image, box: Sequence[float], name: str) -> Image.Image:
+    """Crop an image to a box of left, top, width and height; a box of NaN returns the whole image.
 
     Examples:
-        >>> cropped(Image.new("RGB", (10, 10)), (2.0, 3.0, 4.0, 100.0), "a").size
+        >>> crop_to_box(Image.new("RGB", (10, 10)), (2.0, 3.0, 4.0, 100.0), "a").size
         (4, 7)
     """
     if any(np.isnan(box)):
@@ -239,7 +239,7 @@ def cropped(image: Image.Image, box: Sequence[float], name: str) -> Image.Image:
     right, bottom = min(image.width, edges[2]), min(image.height, edges[3])
     if right <= edges[0] or bottom <= edges[1]:
         sides = f"({left:g}, {top:g}, {width:g}, {height:g})"
-        raise BrokenImage(name, f"its box {sides} has no pixel of its {image.width} x {image.height}")
+        raise BrokenImage(name, f"its box {sides} contains none of its {image.width} x {image.height} pixels")
     return image.crop((edges[0], edges[1], right, bottom))
 
 
@@ -250,22 +250,22 @@ def _open(source: str | os.PathLike[str] | bytes) -> BinaryIO:
 def _orientation(image: Image.Image) -> int:
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # a damaged EXIF block does not make the picture unusable
+    except Exception:  # the pixels are valid even if the EXIF block is damaged
         return 1
 
 
 def _from_lab(image: Image.Image) -> Image.Image:
     lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
     rgb = ImageCms.profileToProfile(image, lab, srgb, outputMode="RGB")
-    assert rgb is not None  # None is for a conversion in place
+    assert rgb is not None  # None is returned only for a conversion in place
     return rgb
 
 
 def _from_deep_gray(image: Image.Image) -> Image.Image:
-    """Scale 16 bits to 8; Pillow's own conversion would cut everything above 255 off."""
+    """Scale 16 bits to 8; Pillow's conversion would clip all values above 255."""
     sixteen = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
     if not sixteen:
-        raise ValueError(f"its 32-bit values (mode {image.mode}) have no agreed white, save it with 8 or 16 bits")
+        raise ValueError(f"its 32-bit values (mode {image.mode}) have no defined white: save it with 8 or 16 bits")
     values = np.asarray(image).astype(np.int64)
     gray = ((values + 128) // 257).clip(0, 255).astype(np.uint8)  # 65535 = 257 · 255
     if isinstance(image.info.get("transparency"), int):
@@ -273,7 +273,7 @@ def _from_deep_gray(image: Image.Image) -> Image.Image:
     return Image.fromarray(gray).convert("RGB")
 
 
-def _sentence(error: Exception) -> str:
-    """The first line of an error, for use inside a sentence."""
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error, for use inside a sentence."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return (text.strip() or type(error).__name__).splitlines()[0].rstrip(".")

@@ -1,6 +1,6 @@
-"""A process that decodes images for another one: ``python -P decode_worker.py BYTES``, with a limit on its memory.
+"""A process that decodes images for another process: ``python -P decode_worker.py BYTES``, with a limit on its memory.
 
-It imports Pillow and ``decode.py`` alone, so that it starts in a fraction of a second.  A request is a line of JSON
+It imports only Pillow and ``decode.py``, so that it starts in a fraction of a second.  A request is a line of JSON
 (``size``, ``name``, ``formats``, ``pixels``) and the bytes of a file; an answer is a line of JSON and RGB bytes, or an error.
 """
 
@@ -15,11 +15,11 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 RETIRES = 4_000_000
-"""The number of decoded pixels after which a process ends, which returns its memory to the system."""
+"""The number of decoded pixels after which the process ends, to return its memory to the system."""
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     decoder = _load_decoder()
     if len(sys.argv) > 1:
         _limit_memory(int(sys.argv[1]))
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _answer(decoder: ModuleType, request: dict[str, Any], data: bytes, answers: BinaryIO) -> int:
-    """Answer one request; how many pixels it had."""
+    """Answer one request, and return its number of pixels."""
     answer: dict[str, Any]
     pixels, content = 0, b""
     try:
@@ -42,7 +42,7 @@ def _answer(decoder: ModuleType, request: dict[str, Any], data: bytes, answers: 
     except decoder.BrokenImage as broken:
         answer = {"error": broken.reason, "large": isinstance(broken, decoder.TooLarge)}
     except MemoryError:
-        answer, pixels = {"error": "it takes more memory than an image may", "large": True}, RETIRES + 1
+        answer, pixels = {"error": "it needs more memory than the limit for one image", "large": True}, RETIRES + 1
     answers.write(json.dumps({"last": pixels > RETIRES, **answer}).encode() + b"\n")
     answers.write(content)
     answers.flush()
@@ -50,7 +50,7 @@ def _answer(decoder: ModuleType, request: dict[str, Any], data: bytes, answers: 
 
 
 def _load_decoder() -> ModuleType:
-    """``decode.py`` without its package, which would import torch."""
+    """Import ``decode.py`` without its package, which would import torch."""
     spec = importlib.util.spec_from_file_location("likewise_decode", Path(__file__).with_name("decode.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -63,7 +63,7 @@ def _load_decoder() -> ModuleType:
 def _limit_memory(limit: int) -> None:
     try:
         import resource
-    except ImportError:  # not on this system: time is limited all the same
+    except ImportError:  # not available on this system; the time limit still applies
         return
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 

@@ -1,4 +1,4 @@
-"""Fetching an archive: resumed where it broke off, checked against its checksum, unpacked aside and moved into place."""
+"""Downloads of archives: resumed after an interruption, verified by checksum, and unpacked atomically."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _BLOCK = 1 << 20
 _TIMEOUT = 60.0  # seconds without a byte
 _FILES_AT_MOST = 5_000_000
 _BYTES_AT_MOST = 1 << 40
-_EXPANSION_AT_MOST = 200  # pictures hardly shrink and text shrinks tenfold: a bomb grows a thousandfold
+_EXPANSION_AT_MOST = 200  # pictures hardly compress, text compresses tenfold, a zip bomb a thousandfold
 _EXPANSION_FREE = 100 << 20
 _UNREADABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive that can be fetched: where it is, its checksum, and how to see that it was unpacked.
+    """An archive that can be downloaded: its URL, its checksum, and a file that shows that it was unpacked.
 
     Args:
-        url: ``http``, ``https``, ``ftp`` or ``file``.
-        checksum: the algorithm and the digest, ``"md5:97ec…"``; None where none is published.
-        marker: a file inside the archive, ``"birds/list.txt"``; where it is, the archive has been unpacked.  None where
-            that is not known.
+        url: an ``http``, ``https``, ``ftp`` or ``file`` URL.
+        checksum: algorithm and digest, ``"md5:97ec…"``; ``None`` if none is published.
+        marker: a file inside the archive, ``"birds/list.txt"``; if it exists, the archive has been unpacked.  ``None`` if
+            unknown.
 
     Examples:
         >>> Archive("https://example.org/birds.tgz?download=1", None, "birds/list.txt").file_name
@@ -56,7 +56,7 @@ class Archive:
 
     @property
     def file_name(self) -> str:
-        """What the archive is called on disk."""
+        """The file name of the archive on disk."""
         name = PurePosixPath(unquote(urlparse(self.url).path)).name
         if not name or name != PureWindowsPath(name).name:
             raise ValueError(f"url must end with the name of a file, but it is {self.url!r}")
@@ -64,19 +64,19 @@ class Archive:
 
 
 def fetch(archive: Archive, root: str | os.PathLike[str], *, attempts: int = 4, pause: float = 1.0) -> Path:
-    """Download an archive into a folder and unpack it there; the archive itself stays.
+    """Download an archive into a folder and unpack it there; the archive is kept.
 
-    A download that breaks off goes on where it stopped, in this call or in a later one.  An archive that lies there
-    already, downloaded by hand, is checked and used.  Nothing is done where the marking file is there.
+    An interrupted download continues where it stopped, in the same call or in a later one.  An archive that is in the
+    folder already, for example downloaded by hand, is verified and used.  Nothing is done if the marker file exists.
 
     Args:
-        archive: what to fetch.
-        root: the folder, made if need be.
-        attempts: after how many attempts without a new byte to give up.
+        archive: the archive.
+        root: the folder; it is created if it does not exist.
+        attempts: number of attempts without a new byte before giving up.
         pause: seconds before the second attempt, doubled for each further one.
 
     Returns:
-        The folder with what was unpacked.
+        The folder with the unpacked files.
 
     Examples:
         >>> import tempfile
@@ -87,12 +87,12 @@ def fetch(archive: Archive, root: str | os.PathLike[str], *, attempts: int = 4, 
         >>> (there / "birds" / "list.txt").read_text()
         'robin'
     """
-    from filelock import FileLock  # comes with torch
+    from filelock import FileLock  # a dependency of torch
 
     root = Path(root)
     root.mkdir(parents=True, exist_ok=True)
     target = root / archive.file_name
-    # Processes of one training start together: one fetches, the others wait and find it done.
+    # The processes of a training run start together: one downloads, the others wait and find the result.
     with FileLock(f"{target}.lock"):
         last = None
         if archive.marker is not None:
@@ -101,11 +101,13 @@ def fetch(archive: Archive, root: str | os.PathLike[str], *, attempts: int = 4, 
                 return root
             if (root / last).exists():
                 raise FileExistsError(
-                    f"{root / last} must have {archive.marker}, but has not; move it away and try again"
+                    f"{root / last} must contain {archive.marker}, but it does not; move it away and try again"
                 )
         if target.exists():
             if not _matches(target, archive.checksum):
-                raise ValueError(f"{target} must have the checksum {archive.checksum}, but has another; move it away")
+                raise ValueError(
+                    f"{target} must have the checksum {archive.checksum}, but it has another one; move it away and try again"
+                )
         else:
             _Download(archive.url, target).run(archive.checksum, attempts, pause)
         unpack(target, root, last=last)
@@ -124,7 +126,7 @@ class _Download:
         self.note = target.with_name(target.name + ".part.json")
 
     def run(self, checksum: str | None, attempts: int, pause: float) -> None:
-        """Transfer, try again as long as it helps, compare the checksum, and move the file into place."""
+        """Transfer, retry while there is progress, verify the checksum, and move the file to its final name."""
         failures = 0
         while failures < attempts:
             before = self._size()
@@ -132,9 +134,9 @@ class _Download:
                 self._transfer()
                 break
             except HTTPError as error:
-                error.close()  # it is the connection as well
-                if error.code < 500 and error.code not in (408, 429):  # asking again will not help
-                    raise ConnectionError(f"cannot download {self.url}: {_reason(error)}") from error
+                error.close()  # the error owns the connection
+                if error.code < 500 and error.code not in (408, 429):  # another attempt would fail, too
+                    raise ConnectionError(f"cannot download {self.url}: {_describe_error(error)}") from error
                 broken: Exception = error
             except (OSError, HTTPException) as error:
                 broken = error
@@ -143,8 +145,8 @@ class _Download:
                 time.sleep(pause * 2 ** (failures - 1))
         else:
             raise ConnectionError(
-                f"cannot download {self.url}: {_reason(broken)}; {self._size():,} bytes are kept, "
-                "and another try goes on from there"
+                f"cannot download {self.url}: {_describe_error(broken)}; {self._size():,} bytes are kept; "
+                "run it again to continue from there"
             ) from broken
         right = _matches(self.part, checksum)
         if right:
@@ -153,7 +155,7 @@ class _Download:
         self.note.unlink(missing_ok=True)
         if not right:
             raise ValueError(
-                f"{self.url} must have the checksum {checksum}, but what arrived has another; it was removed"
+                f"{self.url} must have the checksum {checksum}, but the downloaded file has another one; it was removed"
             )
 
     def _transfer(self) -> None:
@@ -168,7 +170,7 @@ class _Download:
             if error.code != 416:
                 raise
             error.close()
-            if error.headers.get("Content-Range") == f"bytes */{have}":  # it had all arrived
+            if error.headers.get("Content-Range") == f"bytes */{have}":  # the file is complete
                 return
             self.part.unlink()
             raise ConnectionError("the server has another file now") from None
@@ -176,8 +178,8 @@ class _Download:
             resumed = getattr(response, "status", None) == 206
             start = _range_start(response.headers.get("Content-Range")) if resumed else 0
             if start != (have if resumed else 0):
-                raise ConnectionError(f"the server was asked to go on at byte {have}, but did so at {start}")
-            # A note is written before the first byte: bytes of unknown origin are never added to.
+                raise ConnectionError(f"the server must continue at byte {have}, but it continued at {start}")
+            # A note is written before the first byte, so that bytes of unknown origin are never continued.
             self._write_note(response.headers.get("ETag") or response.headers.get("Last-Modified"))
             self._copy(response, start)
 
@@ -197,7 +199,7 @@ class _Download:
             raise ConnectionError(f"the connection broke after {here:,} of {total:,} bytes")
 
     def _find_part(self) -> tuple[int, str | None]:
-        """How much of this very file has arrived, and how the server can tell that it is still the same."""
+        """Return how many bytes of this file have arrived, and the validator with which the server recognizes the file."""
         try:
             note = json.loads(self.note.read_text())
             if note["url"] == self.url and self.part.is_file():
@@ -218,15 +220,15 @@ class _Download:
 
 
 def unpack(archive: str | os.PathLike[str], root: str | os.PathLike[str], *, last: str | None = None) -> None:
-    """Unpack a zip or tar archive into a folder, aside first, so that what is there is whole.
+    """Unpack a zip or tar archive into a temporary folder, then move its entries, so that the result is complete.
 
     Args:
-        archive: the file; its kind is seen from its content.
+        archive: the file; its type is detected from its content.
         root: the folder.
-        last: the entry to move into place last: where it is, everything is.
+        last: the entry that is moved last: if it exists, everything is unpacked.
 
     Raises:
-        ValueError: a member would leave the folder, is a link or a device, or there is too much of everything.
+        ValueError: a member would leave the folder, is a link or a device, or the content is too large.
 
     Examples:
         >>> import tempfile
@@ -239,7 +241,7 @@ def unpack(archive: str | os.PathLike[str], root: str | os.PathLike[str], *, las
     """
     archive, root = Path(archive), Path(root)
     aside = root / f".{archive.name}.unpacking"
-    shutil.rmtree(aside, ignore_errors=True)  # of a process that died
+    shutil.rmtree(aside, ignore_errors=True)  # left by a killed process
     aside.mkdir(parents=True)
     try:
         _extract(archive, aside)
@@ -247,7 +249,7 @@ def unpack(archive: str | os.PathLike[str], root: str | os.PathLike[str], *, las
         if last is not None and (not entries or entries[-1].name != last):
             raise ValueError(f"{archive} must contain the folder {last!r}, but it does not")
         for entry in entries:
-            if not (root / entry.name).exists():  # what is there already is not touched
+            if not (root / entry.name).exists():  # existing entries are not changed
                 os.replace(entry, root / entry.name)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -270,32 +272,32 @@ def _extract(archive: Path, folder: Path) -> None:
                         shutil.copyfileobj(content, file, _BLOCK)
                 advance(size)
     except _UNREADABLE as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the disk's fault, not the archive's
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the archive
             raise
         raise ValueError(f"{archive} must be a whole zip or tar archive, but it cannot be read: {error}") from error
 
 
 def _members(archive: Path) -> Iterator[tuple[str, bool, int, Callable[[], IO[bytes]]]]:
-    """Name, whether it is a folder, size and a way to open every member; links and devices are refused."""
+    """Yield name, whether it is a folder, size and an opener of every member; links and devices are rejected."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as file:
             for info in file.infolist():
                 kind = stat.S_IFMT(info.external_attr >> 16)  # zero where the zip was not made on Unix
                 if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                    raise _make_refusal(archive, info.filename)
+                    raise _link_error(archive, info.filename)
                 yield info.filename, info.is_dir(), info.file_size, partial(file.open, info)
         return
-    with _decompressed(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as tape:
+    with _open_decompressed(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as tape:
         for member in tape:
             if not (member.isfile() or member.isdir()):
-                raise _make_refusal(archive, member.name)
+                raise _link_error(archive, member.name)
             yield member.name, member.isdir(), member.size, partial(_content, tape, member)
         while stream.read(_BLOCK):
-            pass  # to its very end: the checksum of what was compressed is there, and tarfile would not look at it
+            pass  # read to the end, where the checksum of the compressed data is; tarfile does not read it
 
 
-def _decompressed(archive: Path) -> IO[bytes]:
-    """What is inside a compressed file, by the way it begins; any other file as it is."""
+def _open_decompressed(archive: Path) -> IO[bytes]:
+    """Open a compressed file for reading its content, by its first bytes; any other file is opened unchanged."""
     with archive.open("rb") as file:
         begins = file.read(6)
     openers: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -306,12 +308,12 @@ def _decompressed(archive: Path) -> IO[bytes]:
 
 def _content(tape: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     content = tape.extractfile(member)
-    assert content is not None  # it is for what is no file
+    assert content is not None  # None is returned only for members that are not files
     return content
 
 
 def _inside(archive: Path, name: str) -> tuple[str, ...]:
-    """The parts of a member's path; Windows' ways of leaving a folder are refused everywhere."""
+    """Return the parts of a member's path; names that leave a folder on Windows are rejected on every system."""
     path = PurePosixPath(name)
     bad = path.is_absolute() or ".." in path.parts or "\\" in name or PureWindowsPath(name).drive or "\0" in name
     if bad:
@@ -320,7 +322,7 @@ def _inside(archive: Path, name: str) -> tuple[str, ...]:
 
 
 def _matches(file: Path, checksum: str | None) -> bool:
-    """Whether a file has the checksum; one that has none published is taken as it is."""
+    """Return whether a file has the checksum; always true if no checksum is published."""
     if checksum is None:
         return True
     algorithm, digest = checksum.split(":")
@@ -328,17 +330,17 @@ def _matches(file: Path, checksum: str | None) -> bool:
         return hashlib.file_digest(opened, algorithm).hexdigest() == digest.lower()
 
 
-def _make_refusal(archive: Path, name: str) -> ValueError:
+def _link_error(archive: Path, name: str) -> ValueError:
     return ValueError(f"{archive} must contain files and folders only, but {name!r} is a link or a device")
 
 
 def _range_start(header: str | None) -> int:
-    """Where ``bytes 100-199/200`` begins; −1 if it does not say."""
+    """Return where ``bytes 100-199/200`` begins; −1 if the header does not say."""
     first = (header or "").removeprefix("bytes ").partition("-")[0]
     return int(first) if first.isdigit() else -1
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, HTTPError):
-        return f"the server says {error.code} {error.reason}"
+        return f"the server answered {error.code} {error.reason}"
     return str(error.reason if isinstance(error, URLError) else error) or type(error).__name__

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import torch
 
-from likewise.data.dataset import ImageFiles, Transform
+from likewise.data.dataset import Transform
+from likewise.data.image_files import ImageFiles
 
 EXTENSIONS = (".avif", ".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
@@ -17,13 +18,13 @@ EXTENSIONS = (".avif", ".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png",
 class ImageFolder(ImageFiles):
     """Images in folders: ``root/class/…/image``, at any depth below the class.
 
-    Classes are the folders in root, in alphabetical order; what is hidden, and what has another extension, is left out.
+    Classes are the folders in root, in alphabetical order; hidden files and files with other extensions are ignored.
 
     Args:
-        root: the folder of the classes' folders.
-        name: the name of the data set; by default the folder's name.
-        transform: applied to an image returned by ``[index]``.
-        extensions: which files are images, upper or lower case.
+        root: the folder that contains one folder per class.
+        name: name of the data set; by default the name of the folder.
+        transform: function applied to an image that ``[index]`` returns.
+        extensions: extensions of image files, in upper or lower case.
 
     Examples:
         >>> import tempfile
@@ -46,7 +47,7 @@ class ImageFolder(ImageFiles):
     ):
         if not os.path.isdir(root):
             raise FileNotFoundError(
-                f"root must be a folder with one folder for each class, but {os.fspath(root)} is none"
+                f"root must be a folder with one folder for each class, but {os.fspath(root)} is not a folder"
             )
         if isinstance(extensions, str):
             raise TypeError(f"extensions must be several extensions, but it is one string, {extensions!r}")
@@ -67,9 +68,7 @@ class ImageFolder(ImageFiles):
             )
         empty = [each for each in names if not found[each]]
         if empty:
-            warnings.warn(
-                f"{os.fspath(root)}: no image in {_join_names(empty)}, which are left out", UserWarning, stacklevel=2
-            )
+            warnings.warn(f"{os.fspath(root)}: no image in {_join_names(empty)}; ignored", UserWarning, stacklevel=2)
         super().__init__(
             Path(root).resolve().name if name is None else name,
             root,
@@ -83,12 +82,12 @@ class ImageFolder(ImageFiles):
 def walk_images(
     folder: str | os.PathLike[str], endings: tuple[str, ...] = EXTENSIONS, *, follow_links: bool = True
 ) -> Iterator[str]:
-    """Find the images below a folder, relative to it; hidden names are skipped, and a linked folder is entered once.
+    """Return the images below a folder, relative to it; hidden names are skipped, and a linked folder is entered once.
 
     Args:
-        folder: where to look.
-        endings: how the names of images end, in lower case.
-        follow_links: also find files that links lead to outside the folder.
+        folder: the folder to search.
+        endings: file extensions of images, in lower case.
+        follow_links: also return files outside the folder that links point to.
 
     Examples:
         >>> import tempfile
@@ -100,7 +99,7 @@ def walk_images(
     seen, top = set(), os.path.join(os.path.realpath(folder), "")
     for parent, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(parent)
-        # a link to a folder further up would go round for ever
+        # a link to a parent folder would never end
         if real in seen or not (follow_links or os.path.join(real, "").startswith(top)):
             folders.clear()
             continue

@@ -1,4 +1,4 @@
-"""The characters of `Glyphs`, by code point: what `likewise.data.glyph_shapes.distinct` leaves of the 2,197 shared ones."""
+"""The characters of `Glyphs`, by code point: the result of `likewise.data.glyph_shapes.distinct` on the 2,197 shared ones."""
 
 CHARACTERS = (
     "$+0123456789<=>ABCDEFGHIJKLMNOPQRSTUVWXYZ^`abdefghijkmnpqrtuvwy|~¢£¤¥¨©ª¬®¯°±´µ¸º¼½¾ÀÁÂÃÆÇÈÉÊÌÍÎÐÑÒÓ"

@@ -1,7 +1,8 @@
-"""The shapes behind `Glyphs`: characters that all twelve DejaVu faces share, drawn alike, without look-alikes.
+"""The shapes of `Glyphs`: characters that all twelve DejaVu faces share, drawn at one size, without look-alikes.
 
-The list of characters is kept in `likewise.data.glyph_characters`; the rule that made it is here and is tested against
-it.  It is kept so that another release of Unicode, Pillow or FreeType cannot move a character to another split.
+The list of characters is stored in `likewise.data.glyph_characters`.  The rule that produced it is here, and a test
+compares both.  The list is stored so that another release of Unicode, Pillow or FreeType cannot move a character to
+another split.
 """
 
 from __future__ import annotations
@@ -31,39 +32,39 @@ FACES = (
     "DejaVuSerif-BoldItalic",
 )
 
-# Two characters are look-alikes if, in at least so many faces, nothing of one is farther from the other than so many
-# pixels of the fine drawing of an image of 32 x 32; there are two of these to a pixel of the image.
+# Two characters are look-alikes if, in at least this many faces, no point of one is farther from the other than this many
+# pixels of the fine drawing of a 32 x 32 image; the fine drawing has two pixels per image pixel.
 _ALIKE_IN = 4
 _ALIKE_WITHIN = 3.0
 
 
 @lru_cache(maxsize=1)
 def font_folder() -> Path:
-    """Where matplotlib keeps the fonts.
+    """Return the folder of the fonts of matplotlib.
 
     Examples:
         >>> (font_folder() / "DejaVuSans.ttf").is_file()
         True
     """
     try:
-        import matplotlib  # not pyplot: only to ask for a path
+        import matplotlib  # not pyplot: only a path is needed
     except ImportError as missing:
         raise ImportError("Glyphs needs matplotlib for its fonts: pip install 'likewise[train]'") from missing
     folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
     for face in FACES:
         if not (folder / f"{face}.ttf").is_file():
-            raise FileNotFoundError(f"Glyphs needs matplotlib's own fonts, but {folder / face}.ttf is not there")
+            raise FileNotFoundError(f"Glyphs needs the fonts of matplotlib, but {folder / face}.ttf is not there")
     return folder
 
 
 def shared_characters() -> str:
-    """All letters, numerals and symbols (Unicode categories L, N and S) that every face has, by code point.
+    """Return all letters, numerals and symbols (Unicode categories L, N and S) that every face has, by code point.
 
     Examples:
         >>> len(shared_characters())
         2197
     """
-    from fontTools.ttLib import TTFont  # comes with matplotlib
+    from fontTools.ttLib import TTFont  # a dependency of matplotlib
 
     coded = []
     for face in FACES:
@@ -74,15 +75,15 @@ def shared_characters() -> str:
 
 
 def draw_shape(character: str, face: int, *, size: int = 32) -> Array:
-    """A character in black on nothing, twice as fine as an image of this size: ``(2 size, 2 size)`` bytes, 255 for ink.
+    """Draw a character at twice the resolution of an image: ``(2 size, 2 size)`` bytes, 255 for ink and 0 for paper.
 
-    The longer side of the ink is 1.4 times the size, and its middle is in the middle: where a character stands on its
-    line and how large it is there is not part of its shape.
+    The longer side of the ink is 1.4 times the size, and the ink is centered: position on the line and size are not part
+    of the shape of a character.
 
     Args:
-        character: what to draw.
+        character: the character.
         face: an index into ``FACES``.
-        size: of the images that the drawing is for.
+        size: size of the images that the drawing is for.
 
     Examples:
         >>> shape = draw_shape("I", 0)
@@ -92,7 +93,7 @@ def draw_shape(character: str, face: int, *, size: int = 32) -> Array:
     box, side = size * 7 // 5, size * 2
     canvas = Image.new("L", (side, side))
     em = 3 * size
-    while True:  # small ink, such as a dot's, is drawn from a larger em rather than blown up
+    while True:  # a small shape, such as a dot, is drawn at a larger font size instead of being enlarged
         font = _font(face, em)
         left, top, right, bottom = (int(edge) for edge in font.getbbox(character))
         if max(right - left, bottom - top) >= box or em > 64 * size:
@@ -111,15 +112,15 @@ def draw_shape(character: str, face: int, *, size: int = 32) -> Array:
 
 @lru_cache(maxsize=64)
 def _font(face: int, em: int) -> ImageFont.FreeTypeFont:
-    # The basic layout is always there and knows no ligatures; raqm is not, and the two may place ink differently.
+    # The basic layout is always available and has no ligatures; raqm may be missing, and may place ink differently.
     return ImageFont.truetype(font_folder() / f"{FACES[face]}.ttf", em, layout_engine=ImageFont.Layout.BASIC)
 
 
 def alike(some: str, others: str) -> Array:
-    """Which characters no reader could tell from which, as booleans ``(len(some), len(others))``.
+    """Return which characters are look-alikes, as booleans ``(len(some), len(others))``.
 
-    In at least four of the twelve faces, at 32 x 32, all ink of either lies within 1.5 pixels of ink of the other, and
-    all paper of either within 1.5 pixels of paper of the other (two Hausdorff distances).
+    Two characters are look-alikes if, in at least four of the twelve faces, at 32 x 32, all ink of either lies within 1.5
+    pixels of ink of the other, and all paper of either within 1.5 pixels of paper of the other (two Hausdorff distances).
 
     Examples:
         >>> alike("AO", "\u0391\u0416\u041e").tolist()  # Latin A and O; Greek Alpha, Cyrillic Zhe and O
@@ -127,12 +128,12 @@ def alike(some: str, others: str) -> Array:
     """
     faces = np.zeros((len(some), len(others)), dtype=np.int64)
     for face in range(len(FACES)):
-        faces += _same(_ink(some, face), _ink(others, face))
+        faces += _find_alike(_ink(some, face), _ink(others, face))
     return faces >= _ALIKE_IN
 
 
 def distinct(characters: str) -> str:
-    """The characters without blanks and without look-alikes: of those that are alike, the first stays.
+    """Return the characters without blanks and look-alikes: the first of several look-alikes stays.
 
     Examples:
         >>> distinct("AB\u0391\u0392")  # Latin A and B, Greek Alpha and Beta
@@ -143,7 +144,7 @@ def distinct(characters: str) -> str:
     for face in range(len(FACES)):
         ink = _ink(characters, face)
         blank |= ~ink.any(axis=(1, 2))
-        faces += _same(ink, ink)
+        faces += _find_alike(ink, ink)
     kept: list[int] = []
     for index in range(len(characters)):
         if not blank[index] and not (faces[index, kept] >= _ALIKE_IN).any():
@@ -152,24 +153,24 @@ def distinct(characters: str) -> str:
 
 
 def _ink(characters: str, face: int) -> Array:
-    """Where there is ink, ``(n, 64, 64)`` booleans."""
+    """Return where there is ink, ``(n, 64, 64)`` booleans."""
     return np.stack([draw_shape(character, face) > 127 for character in characters])
 
 
-def _same(some: Array, others: Array) -> Array:
-    """Which shapes of one face are alike, ``(len(some), len(others))``."""
-    near, near_others = _widened(some), _widened(others)
+def _find_alike(some: Array, others: Array) -> Array:
+    """Return which shapes of one face are look-alikes, ``(len(some), len(others))``."""
+    near, near_others = _dilate(some), _dilate(others)
     result = _roughly_inside(some, near_others) & _roughly_inside(others, near).T
-    rows, columns = result.nonzero()  # few pairs are left to be looked at closely
+    rows, columns = result.nonzero()  # few pairs need the exact comparison
     alike_in_ink = _inside(some, near_others, rows, columns) & _inside(others, near, columns, rows)
-    near, near_others = _widened(~some), _widened(~others)
+    near, near_others = _dilate(~some), _dilate(~others)
     alike_in_paper = _inside(~some, near_others, rows, columns) & _inside(~others, near, columns, rows)
     result[rows, columns] = alike_in_ink & alike_in_paper
     return result
 
 
-def _widened(shapes: Array) -> Array:
-    """All that lies near a shape, the shape included."""
+def _dilate(shapes: Array) -> Array:
+    """Return all pixels near a shape, including the shape."""
     near = np.zeros_like(shapes)
     side, reach = shapes.shape[1], int(_ALIKE_WITHIN)
     for down in range(-reach, reach + 1):
@@ -182,7 +183,7 @@ def _widened(shapes: Array) -> Array:
 
 
 def _roughly_inside(some: Array, others: Array) -> Array:
-    """Whether each 4 x 4 cell that the one touches is touched by the other: necessary, and cheap for all pairs."""
+    """Return whether each 4 x 4 cell that one shape touches is touched by the other: a necessary condition, cheap for all pairs."""
     cells = [
         shapes.reshape(len(shapes), 16, 4, 16, 4).any(axis=(2, 4)).reshape(len(shapes), -1) for shapes in (some, others)
     ]
@@ -192,13 +193,13 @@ def _roughly_inside(some: Array, others: Array) -> Array:
 
 
 def _inside(some: Array, others: Array, rows: Array, columns: Array) -> Array:
-    """Whether the one lies inside the other, for pairs."""
+    """Return whether one shape lies inside the other, for pairs of rows and columns."""
     few, many = (np.packbits(shapes.reshape(len(shapes), -1), axis=1) for shapes in (some, others))
     return np.asarray(~np.any(few[rows] & ~many[columns], axis=1))
 
 
 def kinds_of(characters: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
-    """What kind of sign each character is, and the names of the kinds.
+    """Return the kind of each character, as an index, and the names of the kinds.
 
     Examples:
         >>> kinds, names = kinds_of("Añ8+")

@@ -1,8 +1,8 @@
-"""Glyphs: printed characters, drawn on demand from the fonts inside matplotlib, so that a fresh machine has data.
+"""Glyphs: printed characters, drawn on demand from the fonts inside matplotlib, so that no download is needed.
 
-A class is a character, an image is that character in one of twelve faces, moved, slanted, thickened and soiled a
-little.  Every image follows from (seed, character, number) alone: from raw words of a named generator and arithmetic
-that is exact, so that neither the order of access nor the machine changes it.
+A class is a character; an image is that character in one of twelve faces, slightly moved, slanted, thickened and with
+noise.  Every image is determined by (seed, character, number).  It is computed with raw words of a named generator and
+exact arithmetic, so that neither the order of access nor the machine changes it.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from likewise.data.layout import one_of
 from likewise.data.random_source import Array, RandomSource, whole_number
 from likewise.progress import progress
 
-# How far an image may be from its face, in either direction.
+# The largest deviation of an image from its face, in either direction.
 _TURN = np.deg2rad(8.0)
-_SCALE = 0.12  # of the logarithm
+_SCALE = 0.12  # of the logarithm of the size
 _STRETCH = 0.08  # of the logarithm of the width; the height goes the other way
 _SLANT = 0.1
 _SHIFT = 1 / 16  # of the size of the image
 _THINNER, _THICKER = 0.6, 1.0  # pixels of the fine drawing, on every edge
-_FADED = 64  # ink may be as light as this, paper as dark as 255 - this
+_FADED = 64  # the lightest ink; the darkest paper is 255 minus this
 _NOISE = 31  # the largest standard deviation
-_WORDS = 10  # random numbers an image takes before its noise
+_WORDS = 10  # random numbers of an image before its noise
 
 
 class Glyphs(ImageDataset):
-    """Printed characters: 1,438 classes that need no download, to try things on.
+    """Printed characters: 1,438 classes that need no download, for tests and quick experiments.
 
-    The characters are the letters, numerals and symbols that twelve DejaVu faces share, less those that no reader could
-    tell from an earlier one (`likewise.data.glyph_shapes.alike`).  Half of them are for training, a tenth for
-    validation and the rest for test, in the order of a checksum of the character; so the three have the same mixture
-    of scripts, and validation says something about test.
+    The characters are the letters, numerals and symbols that twelve DejaVu faces share, without look-alikes
+    (`likewise.data.glyph_shapes.alike`).  Half of them are for training, a tenth for validation and the rest for test, in
+    the order of a checksum of the character.  The three parts therefore have the same mixture of scripts, and validation
+    scores are representative of test scores.
 
-    Image ``k`` of a character is in face ``k mod 12``, whatever the number of images of a class.
+    Image ``k`` of a character is in face ``k mod 12``, for any number of images per class.
 
     Args:
         split: ``"train"`` (719 characters), ``"val"`` (143), ``"test"`` (576) or ``"all"``.
         size: height and width of an image in pixels.
         images_per_class: number of images per character.
-        seed: of the jitter; the characters of a split do not depend on it.
-        transform: applied to an image returned by ``[index]``.
+        seed: seed of the jitter; the characters of a split do not depend on it.
+        transform: function applied to an image that ``[index]`` returns.
 
     Examples:
         >>> glyphs = Glyphs("test", images_per_class=12)
@@ -88,7 +88,7 @@ class Glyphs(ImageDataset):
         font_folder()  # a missing font raises an error here and not in a worker
 
     def image(self, index: int) -> Image.Image:
-        """The image, drawn now unless `pixels` has drawn it; gray, but RGB like every other data set's."""
+        """Return an image, drawn on demand unless `pixels` has drawn it; gray, in RGB like that of every data set."""
         if self._pixels is not None:
             return Image.fromarray(self._pixels[index, 0].numpy()).convert("RGB")
         label, number = divmod(int(index), self.images_per_class)
@@ -96,14 +96,14 @@ class Glyphs(ImageDataset):
         return Image.fromarray(drawn[0]).convert("RGB")
 
     def source(self, index: int) -> str:
-        """Character, face and number of the image."""
+        """Return the character, the face and the number of the image."""
         label, number = divmod(int(index), self.images_per_class)
         character = self.class_names[label]
         named = f"U+{ord(character):04X} {unicodedata.name(character)}"
         return f"{named} in {FACES[number % len(FACES)]}, image {number}"
 
     def pixels(self) -> Tensor:
-        """All images at once, ``(n, 1, size, size)`` bytes; drawn at the first call and kept.
+        """Return all images, ``(n, 1, size, size)`` bytes; they are drawn at the first call and stored.
 
         Examples:
             >>> Glyphs("val", images_per_class=1).pixels().shape
@@ -120,7 +120,7 @@ class Glyphs(ImageDataset):
         return self._pixels
 
     def _contents(self) -> Iterable[bytes]:
-        """What the images follow from, the fonts included, and some images, in case a library draws otherwise."""
+        """Yield what determines the images, including the fonts, and some images, in case a library draws differently."""
         yield f"{self.size} {self.images_per_class} {self.seed}".encode()
         for face in FACES:
             yield hashlib.sha256((font_folder() / f"{face}.ttf").read_bytes()).digest()
@@ -128,13 +128,13 @@ class Glyphs(ImageDataset):
 
 
 def draw_glyphs(character: str, numbers: Sequence[int], *, size: int = 32, seed: int = 0) -> Array:
-    """Images of a character, by number: dark on light, ``(len(numbers), size, size)`` bytes.
+    """Draw images of a character: dark on light, ``(len(numbers), size, size)`` bytes.
 
     Args:
-        character: any that the fonts have.
-        numbers: which images; number ``k`` is in face ``k mod 12``, and does not depend on the other numbers.
+        character: any character of the fonts.
+        numbers: numbers of the images; image ``k`` is in face ``k mod 12`` and does not depend on the other numbers.
         size: height and width of an image.
-        seed: of the jitter.
+        seed: seed of the jitter.
 
     Examples:
         >>> one, three = draw_glyphs("A", [2]), draw_glyphs("A", [0, 1, 2])
@@ -157,22 +157,22 @@ def draw_glyphs(character: str, numbers: Sequence[int], *, size: int = 32, seed:
         shape = Image.fromarray(blend.astype(np.uint8))
         moved = shape.transform((size, size), Image.Transform.AFFINE, maps[row], Image.Resampling.BILINEAR)
         ink[row] = np.asarray(moved)
-    return _printed(ink, np.floor(fractions[:, 7:] * [_FADED + 1, _FADED + 1, _NOISE + 1]).astype(np.int32), words)
+    return _print_ink(ink, np.floor(fractions[:, 7:] * [_FADED + 1, _FADED + 1, _NOISE + 1]).astype(np.int32), words)
 
 
 def _strokes(shapes: Array, rounds: int) -> Array:
-    """Each shape with thinner, its own and thicker strokes, softened for sampling: ``(3, n, side, side)``."""
+    """Return each shape with thinner, unchanged and thicker strokes, smoothed for sampling: ``(3, n, side, side)``."""
     thin, thick = shapes, shapes
     for _ in range(rounds):
-        thin, thick = 255 - _wider(255 - thin), _wider(thick)
+        thin, thick = 255 - _dilate(255 - thin), _dilate(thick)
     wide = np.pad(np.stack([thin, shapes, thick]).astype(np.int32), ((0, 0), (0, 0), (1, 1), (1, 1)))
     wide = wide[..., :-2] + 2 * wide[..., 1:-1] + wide[..., 2:]
     soft: Array = (wide[..., :-2, :] + 2 * wide[..., 1:-1, :] + wide[..., 2:, :] + 8) >> 4
     return soft
 
 
-def _wider(shapes: Array) -> Array:
-    """The largest of each pixel and its eight neighbors."""
+def _dilate(shapes: Array) -> Array:
+    """Return the maximum of each pixel and its eight neighbors."""
     for axis in (1, 2):
         moved = np.moveaxis(shapes, axis, 0)
         largest = moved.copy()
@@ -183,10 +183,10 @@ def _wider(shapes: Array) -> Array:
 
 
 def _maps(amounts: Array, size: int) -> list[tuple[float, ...]]:
-    """From a pixel of the image to a place in the fine drawing: the six numbers that Pillow takes, for each row.
+    """Return, for each row, the affine map from image pixels to the fine drawing, as the six numbers that Pillow takes.
 
-    They are multiples of 1/1024, so that all that is computed from them is exact in floating point, and the same on
-    every machine.
+    The numbers are multiples of 1/1024, so that everything computed from them is exact in floating point and the same
+    on every machine.
     """
     turn, scale, stretch, slant, right, down = amounts.T
     cos, sin = np.cos(_TURN * turn), np.sin(_TURN * turn)
@@ -199,8 +199,8 @@ def _maps(amounts: Array, size: int) -> list[tuple[float, ...]]:
     return [tuple(row) for row in (np.round(rows * 1024.0) / 1024.0).tolist()]
 
 
-def _printed(ink: Array, levels: Array, words: Array) -> Array:
-    """Ink on paper, each with a random gray, and noise over both; computed in whole numbers."""
+def _print_ink(ink: Array, levels: Array, words: Array) -> Array:
+    """Draw ink on paper, each with a random gray, and add noise; computed in integers."""
     dark, light, spread = levels[:, 0], 255 - levels[:, 1], levels[:, 2]
     gray = light[:, None, None] - ((light - dark)[:, None, None] * ink + 127) // 255
     # A sum of four bytes is close to normal, with standard deviation 148.
@@ -211,10 +211,10 @@ def _printed(ink: Array, levels: Array, words: Array) -> Array:
 
 
 def _characters(split: str) -> list[str]:
-    """The characters of a split, by code point."""
+    """Return the characters of a split, by code point."""
     if split == "all":
         return list(CHARACTERS)
-    # A checksum is as good as random and stays put when a character comes or goes.
+    # The order of checksums is as good as random, and does not change when characters are added or removed.
     order = sorted(CHARACTERS, key=lambda character: hashlib.sha256(f"U+{ord(character):04X}".encode()).digest())
     half, tenth = len(order) // 2, len(order) // 10
     parts = {"train": order[:half], "val": order[half : half + tenth], "test": order[half + tenth :]}

@@ -1,9 +1,9 @@
-"""Hard batches, mined over the whole data set by the embeddings of the last pass over it.
+"""Mining samplers: hard batches, mined over the whole data set with the embeddings of the last pass over it.
 
-A miner can only choose from the images in a batch; these samplers choose the images of a batch (the
-thesis, Section 1.2).  `likewise.train.train` embeds the whole training set before each epoch, or as often as
-``mine_every`` and ``mine_steps`` say, and calls ``update``; in your own loop, do the same.  The embeddings are only
-read there: a table of neighbors is kept, and it is part of the sampler's state.
+A miner selects among the images of a batch; these samplers select the images of a batch (the thesis, Section 1.2).
+`likewise.train.train` embeds the whole training set before each epoch, or as often as ``mine_every`` and ``mine_steps``
+say, and calls ``update``; a custom training loop does the same.  ``update`` computes a table of neighbors, which is part
+of the state of the sampler; the embeddings are not stored.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import torch
 from torch import Tensor
 
 from likewise.data.random_source import Array, Deck, Decks, RandomSource, whole_number
-from likewise.data.samplers import Labels, ResumableSampler, divisible, enough_classes, with_pairs
+from likewise.data.samplers import Labels, ResumableSampler, check_divisible, check_enough_classes, classes_with_pairs
 
-_TILE = 1 << 24  # similarities held at once: 64 MiB
+_CHUNK = 1 << 24  # similarities in memory at once: 64 MiB
 
 
 class MiningSampler(ResumableSampler):
-    """The base of samplers that mine: a table computed from the embeddings of all images, stored in the state.
+    """Base class of samplers that mine: they draw batches from a table computed from the embeddings of all images.
 
-    A subclass says which table, in ``_search``, and what a batch is.  The arguments are those of `ResumableSampler`.
+    A subclass computes the table in ``_search`` and the batches in ``_batches``.  The arguments are those of
+    `ResumableSampler`; the table is part of the state.
 
     Examples:
         >>> issubclass(HardBatchSampler, MiningSampler)
@@ -33,29 +34,32 @@ class MiningSampler(ResumableSampler):
     """
 
     mines: bool = True
-    """Whether it needs embeddings at all."""
+    """Whether the sampler needs embeddings."""
 
     _table: Array | None = None
 
     def update(self, embeddings: Tensor, *, epoch: int | None = None, position: int | None = None) -> None:
-        """Mine: the batches that follow are chosen by these embeddings.
+        """Compute the table from new embeddings; the following batches use it.
 
         Args:
-            embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
-            epoch: where the training is; give both where a loader fetches ahead, as for ``state_dict``.
+            embeddings: embeddings of all images, ``(n, d)``, on any device, of any length.
+            epoch: current epoch; pass epoch and position if a loader fetches ahead, as for ``state_dict``.
             position: number of finished batches of that epoch.
         """
-        self._table = self._search(_units(embeddings, len(self.labels)))
+        self._table = self._search(_check_and_normalize(embeddings, len(self.labels)))
         if epoch is not None:
             self.set_epoch(epoch)
         self.position = self.position if position is None else whole_number("position", position, 0)
-        self._start, self._origin = self.position, (self.epoch, self.position)  # old decks are of another table
+        self._start, self._origin = (
+            self.position,
+            (self.epoch, self.position),
+        )  # decks start again, because the table has changed
 
     @abstractmethod
     def _search(self, units: Tensor) -> Array:
-        """The table, of embeddings of unit length."""
+        """Compute the table from embeddings of unit length."""
 
-    def _mined(self) -> Array:
+    def _mined_table(self) -> Array:
         if self._table is None:
             raise RuntimeError(
                 "update(embeddings) must be called before batches are drawn: neighbors are not known yet"
@@ -63,38 +67,38 @@ class MiningSampler(ResumableSampler):
         return self._table
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbors."""
+        """Return the state of the sampler, including the table of neighbors."""
         table = None if self._table is None else torch.from_numpy(self._table)
         return {**super().state_dict(epoch=epoch, position=position), "neighbors": table}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbors."""
+        """Restore the state of the sampler, including the table of neighbors."""
         super().load_state_dict(state)
         table = state.get("neighbors")
         self._table = None if table is None else table.cpu().numpy()
 
 
 class HardBatchSampler(MiningSampler):
-    """Classes that are near each other, with the same number of images each: ``classes`` x ``per_class``, class by class.
+    """Batches of similar classes: ``classes`` x ``per_class`` images, class by class.
 
-    Some anchor classes are dealt at random; each brings the classes whose mean embeddings are most similar to its own
-    (cosine) and that are not in the batch yet.  A nearest-neighbor pass before each epoch is the idea of Harwood et
-    al. 2017; with classes in place of samples, it serves losses that use the whole batch.  How hard the pairs are
-    that count is left to the loss and its miner.  With ``normalize=False`` the neighbors are the classes of the least mean
-    squared distance between their images: the anchor-neighbor sampling of Ge et al. 2018.
+    Anchor classes are drawn at random.  To each of them the sampler adds the classes whose mean embeddings are most
+    similar (cosine) and that are not in the batch yet.  A nearest-neighbor pass before each epoch is the idea of Harwood
+    et al. 2017; with classes in place of samples it suits losses that use the whole batch.  The loss and its miner decide
+    which pairs of the batch count.  With ``normalize=False`` the neighbors are the classes with the smallest mean squared
+    distance between their images: the anchor-neighbor sampling of Ge et al. 2018.
 
-    Every process must be given the same embeddings, or the shares will not fit together.
+    All processes must pass the same embeddings to ``update``; otherwise their shards belong to different batches.
 
     Args:
-        labels: one for each image.
+        labels: label of each image, ``(n,)``.
         classes: number of different classes in a batch.
         per_class: number of images per class; images of smaller classes are repeated.
-        anchors: number of classes drawn at random; the others are their neighbors, the same number for each.
-        normalize: scale the mean embeddings of classes to unit length before they are compared.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: the rank of this process, which takes whole classes of each batch.
-        world_size: the number of processes that share each batch.
+        anchors: number of classes drawn at random; each gets the same number of neighbors.
+        normalize: normalize the mean embeddings of classes before they are compared.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process; it gets whole classes of each batch.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> import torch
@@ -131,29 +135,29 @@ class HardBatchSampler(MiningSampler):
             rank=rank,
             world_size=world_size,
         )
-        enough_classes(classes, len(np.unique(self.labels)))
-        divisible("classes", classes, "anchors", anchors)
-        divisible("classes", classes, "world_size", world_size)
+        check_enough_classes(classes, len(np.unique(self.labels)))
+        check_divisible("classes", classes, "anchors", anchors)
+        check_divisible("classes", classes, "world_size", world_size)
 
     def _search(self, units: Tensor) -> Array:
-        """Each class's neighbors."""
+        """Return the neighbors of each class."""
         numbers = torch.from_numpy(np.unique(self.labels, return_inverse=True)[1]).to(units.device)
         sums = units.new_zeros(int(numbers.max()) + 1, units.shape[1]).index_add_(0, numbers, units)
-        # the mean squared distance of unit vectors is two minus twice the product of the means
+        # the mean squared distance between unit vectors of two classes is two minus twice the product of their means
         counts = torch.bincount(numbers)[:, None]
         means = torch.nn.functional.normalize(sums, dim=1) if self.normalize else sums / counts
-        # A batch holds classes - 1 others: so many neighbors are always enough to fill it.
+        # A batch holds classes - 1 others: this many neighbors are always enough to fill it.
         return nearest_rows(means, torch.arange(len(means), device=means.device), self.classes - 1)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
-        near = self._mined()
+        near = self._mined_table()
         images = Decks(self.labels, source)
         deck = Deck(np.arange(len(images.classes)), source)
         while True:
             chosen: list[int] = []
             for group in range(1, self.anchors + 1):
                 anchor = deck.deal(1)[0]
-                while anchor in chosen:  # it came as a neighbor; that was its turn
+                while anchor in chosen:  # it is in the batch as a neighbor
                     anchor = deck.deal(1)[0]
                 chosen.append(anchor)
                 wanted = group * self.classes // self.anchors - len(chosen)
@@ -162,24 +166,24 @@ class HardBatchSampler(MiningSampler):
 
 
 class HardPairSampler(MiningSampler):
-    """A few positive pairs and then their hard neighbors (Oh Song et al. 2016; figure 18 of the thesis).
+    """Batches of a few positive pairs and their hard negatives (Oh Song et al. 2016; figure 18 of the thesis).
 
-    Each pair is two images of a class, dealt at random.  After it come the images of other classes that are most
-    similar to either of the two (cosine), nearest first and in turn, and that are not in the batch yet.  Where the
-    neighbors kept for a pair are all in the batch, random images replace them.
+    Each pair is two random images of a class.  It is followed by the images of other classes that are most similar
+    (cosine) to either image of the pair and not in the batch yet, nearest first, alternating between the two images.
+    If all stored neighbors of a pair are in the batch, random images replace them.
 
-    A class with one image has no pair, but its image may come as a neighbor; a warning reports their number.
-    Every process must be given the same embeddings, or the shares will not fit together.
+    A class with one image has no pair, but its image may be a neighbor; a warning reports the number of such classes.
+    All processes must pass the same embeddings to ``update``; otherwise their shards belong to different batches.
 
     Args:
-        labels: one for each image.
-        batch_size: of the batch that all processes share.
-        pairs: how many positive pairs a batch has, each of another class; they share the rest of it evenly.
+        labels: label of each image, ``(n,)``.
+        batch_size: number of images in a batch, over all processes.
+        pairs: number of positive pairs in a batch, each of a different class; they get the same number of neighbors.
         neighbors: number of hard neighbors stored per image.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: the rank of this process, which takes whole pairs with their neighbors of each batch.
-        world_size: the number of processes that share each batch.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process; it gets whole pairs of each batch with their neighbors.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> import torch
@@ -218,20 +222,20 @@ class HardPairSampler(MiningSampler):
                 f"batch_size must be between {2 * pairs}, the images of all pairs, and {len(self.labels)}, all images, "
                 f"but it is {batch_size}"
             )
-        divisible("batch_size", batch_size, "pairs", pairs)
-        divisible("pairs", pairs, "world_size", world_size)
-        self._paired = with_pairs(self.labels)
+        check_divisible("batch_size", batch_size, "pairs", pairs)
+        check_divisible("pairs", pairs, "world_size", world_size)
+        self._paired = classes_with_pairs(self.labels)
         if pairs > len(self._paired):
             raise ValueError(
                 f"pairs must be at most {len(self._paired)}, the classes with two images or more, but it is {pairs}"
             )
 
     def _search(self, units: Tensor) -> Array:
-        """Each image's neighbors among the images of other classes."""
+        """Return the neighbors of each image among the images of other classes."""
         return nearest_rows(units, torch.from_numpy(self.labels).to(units.device), self.neighbors)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
-        near = self._mined()
+        near = self._mined_table()
         images, deck = Decks(self.labels, source), Deck(self._paired, source)
         others = Deck(np.arange(len(self.labels)), source)
         size = self.batch_size // self.pairs
@@ -239,32 +243,33 @@ class HardPairSampler(MiningSampler):
             groups = [images.deal(number, 2) for number in deck.deal(self.pairs)]
             taken = {index for group in groups for index in group}
             for group in groups:
-                # (2, k) read down the columns: the nearest of the one, the nearest of the other, the second of the one …
+                # (2, k) in column order alternates: the nearest of the first image, the nearest of the second, …
                 nearest = near[group].T.reshape(-1)
                 group += _take(nearest[nearest >= 0].tolist(), taken, size - 2, others)
             yield [index for group in groups for index in group]
 
 
 class SmartMiningSampler(MiningSampler):
-    """Anchors, each with a hard positive and some of its hard negatives, found among all images (Harwood et al. 2017).
+    """Batches of anchors, each with a hard positive and hard negatives, mined over all images (Harwood et al. 2017).
 
-    Anchors are dealt from all images that have a second one in their class.  A positive is drawn from the ``neighbors``
-    images of its class that are least similar to it (cosine), and negatives from the ``neighbors`` images of other
-    classes that are most similar: drawn, because the hardest of all are often outliers or wrong labels.  Where these are
-    all in the batch already, random images replace them.
+    Anchors are drawn from all images whose class has at least two images.  The positive is drawn from the ``neighbors``
+    least similar images (cosine) of the class, and negatives from the ``neighbors`` most similar images of other
+    classes.  They are drawn because the hardest ones are often outliers or wrong labels.  If all of them are in the batch
+    already, random images replace them.
 
-    The search is exact, where the paper's is approximate (a graph of neighbors), and how hard samples are is set by
-    ``neighbors``, where the paper has a controller that changes it; its global loss is left to the loss.
+    There are two differences from the paper: the search is exact where the paper uses an approximate graph of neighbors,
+    and ``neighbors`` sets how hard the samples are where the paper uses a controller.  The paper's global loss is a
+    separate choice.
 
     Args:
-        labels: one for each image.
-        batch_size: of the batch that all processes share.
-        anchors: how many anchors a batch has; each brings a positive and as many negatives as there is room for.
-        neighbors: from how many hard positives and negatives it is drawn: the fewer, the harder.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: the rank of this process, which takes whole anchors with their images of each batch.
-        world_size: the number of processes that share each batch.
+        labels: label of each image, ``(n,)``.
+        batch_size: number of images in a batch, over all processes.
+        anchors: number of anchors in a batch; each comes with a positive and an equal part of the negatives.
+        neighbors: number of hard positives and negatives to draw from; fewer are harder.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process; it gets whole anchors of each batch with their images.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> import torch
@@ -303,37 +308,37 @@ class SmartMiningSampler(MiningSampler):
                 f"batch_size must be between {3 * anchors}, a triplet for each anchor, and {len(self.labels)}, all images, "
                 f"but it is {batch_size}"
             )
-        divisible("batch_size", batch_size, "anchors", anchors)
-        divisible("anchors", anchors, "world_size", world_size)
+        check_divisible("batch_size", batch_size, "anchors", anchors)
+        check_divisible("anchors", anchors, "world_size", world_size)
         numbers = np.unique(self.labels, return_inverse=True)[1]
-        self._paired = np.flatnonzero(np.isin(numbers, with_pairs(self.labels)))
+        self._paired = np.flatnonzero(np.isin(numbers, classes_with_pairs(self.labels)))
         if anchors > len(self._paired):
             raise ValueError(
                 f"anchors must be at most {len(self._paired)}, the images of classes with two or more, but it is {anchors}"
             )
 
     def _search(self, units: Tensor) -> Array:
-        """The nearest images of other classes and the farthest of the same class, for each image, ``(n, 2 k)``."""
+        """Return the nearest images of other classes and the farthest of the same class, for each image, ``(n, 2 k)``."""
         labels = torch.from_numpy(self.labels).to(units.device)
         count = min(self.neighbors, len(units) - 1)
         return np.concatenate([nearest_rows(units, labels, count), _farthest(units, labels, count)], axis=1)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
-        near, far = np.split(self._mined(), 2, axis=1)
+        near, far = np.split(self._mined_table(), 2, axis=1)
         deck, others = Deck(self._paired, source), Deck(np.arange(len(self.labels)), source)
         size = self.batch_size // self.anchors
         while True:
             groups = [[anchor] for anchor in deck.deal(self.anchors)]
             taken = {anchor for [anchor] in groups}
             for group in groups:
-                group += _take(_shuffled(far[group[0]], source), taken, 1, others)
+                group += _take(_shuffle(far[group[0]], source), taken, 1, others)
             for group in groups:
-                group += _take(_shuffled(near[group[0]], source), taken, size - 2, others)
+                group += _take(_shuffle(near[group[0]], source), taken, size - 2, others)
             yield [index for group in groups for index in group]
 
 
 def _farthest(units: Tensor, owners: Tensor, count: int) -> Array:
-    """The rows least similar to each row and of the same owner, farthest first; −1 where there are not so many."""
+    """Return the least similar rows of the same owner for each row, farthest first; −1 if there are fewer than ``count``."""
     table = np.full((len(units), count), -1, dtype=np.int32)
     for owner in torch.unique(owners):
         rows = (owners == owner).nonzero()[:, 0]
@@ -343,13 +348,13 @@ def _farthest(units: Tensor, owners: Tensor, count: int) -> Array:
     return table
 
 
-def _shuffled(row: Array, source: RandomSource) -> list[int]:
+def _shuffle(row: Array, source: RandomSource) -> list[int]:
     known = row[row >= 0]
     return [*known[source.order(len(known))].tolist()]
 
 
 def _take(wanted: list[int], taken: set[int], count: int, others: Deck) -> list[int]:
-    """So many of those that are wanted and not taken yet, then others; they are taken now."""
+    """Take ``count`` wanted images that are not taken yet, then others, and mark them as taken."""
     chosen = [index for index in dict.fromkeys(wanted) if index not in taken][:count]
     taken.update(chosen)
     while len(chosen) < count:
@@ -361,20 +366,20 @@ def _take(wanted: list[int], taken: set[int], count: int, others: Deck) -> list[
 
 
 def nearest_rows(units: Tensor, owners: Tensor, count: int, *, squared: bool = False) -> Array:
-    """The rows most similar to each row and of another owner, nearest first; −1 where there are fewer.
+    """Return the most similar rows of another owner for each row, nearest first; −1 if there are fewer than ``count``.
 
-    The matrix of similarities is made a few rows at a time.
+    The similarity matrix is computed in chunks of rows.
 
     Args:
         units: the rows.
-        owners: the owner of each.
-        count: how many.
-        squared: compare by distance, and not by inner product, which is the same for rows of equal length.
+        owners: owner of each row.
+        count: number of neighbors.
+        squared: compare squared distances instead of inner products; both agree for rows of equal length.
     """
     count = min(count, len(units) - 1)
     table = np.empty((len(units), count), dtype=np.int32)
-    for start in range(0, len(units), max(1, _TILE // len(units))):
-        rows = slice(start, start + max(1, _TILE // len(units)))
+    for start in range(0, len(units), max(1, _CHUNK // len(units))):
+        rows = slice(start, start + max(1, _CHUNK // len(units)))
         similar = units[rows] @ units.T
         if squared:
             similar -= 0.5 * units.square().sum(dim=1)
@@ -384,7 +389,7 @@ def nearest_rows(units: Tensor, owners: Tensor, count: int, *, squared: bool = F
     return table
 
 
-def _units(embeddings: Tensor, rows: int) -> Tensor:
+def _check_and_normalize(embeddings: Tensor, rows: int) -> Tensor:
     if not isinstance(embeddings, Tensor) or not embeddings.is_floating_point() or embeddings.ndim != 2:
         raise TypeError(f"embeddings must be a float tensor of shape (n, d), but it is {_describe(embeddings)}")
     if len(embeddings) != rows:

@@ -1,4 +1,4 @@
-"""Batches from a hierarchy: few groups of each level, so that negatives are of the same kind."""
+"""Hierarchical sampler: batches with few categories per level, so that negatives are similar."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 from torch import Tensor
 
 from likewise.data.random_source import Array, Deck, Decks, RandomSource, whole_number
-from likewise.data.samplers import Labels, ResumableSampler, checksum, divisible, label_array
+from likewise.data.samplers import Labels, ResumableSampler, check_divisible, checksum, label_array
 
 
 class HierarchicalSampler(ResumableSampler):
-    """Few categories, some classes of each, some images of each class: negatives of the same category.
+    """Batches of few categories, some classes of each, and some images of each class.
 
-    As a category's classes are told apart by details, a batch from few categories is a hard one.  Categories may have
-    several levels, such as genus and family: a batch then has few families, some genera of each, some classes of each genus.
-    A category with too few classes (or too few categories in it) is never drawn; a warning reports their number.
+    Classes of one category differ only in details, so a batch from few categories has hard negatives.  Categories may have
+    several levels, such as genus and family: a batch then has few families, some genera of each, and some classes of each
+    genus.  A category with too few classes (or too few categories in it) is never drawn; a warning reports their number.
 
     Args:
-        labels: one for each image.
-        categories: one for each image, ``(n,)``, or one for each level, ``(n, levels)``, the finest first; all images of a class,
-            or of a category, are of one category on the next level.
-        groups: how many different categories make a batch, the same number from each of the coarser ones; one number for each
-            level, the finest first.
-        classes: how many different classes, the same number from each of the categories.
+        labels: label of each image, ``(n,)``.
+        categories: category of each image, ``(n,)``, or one per level, ``(n, levels)``, finest first; all images of a
+            class, or of a category, must be in one category of the next level.
+        groups: number of different categories in a batch, with the same number from each coarser one; one number per
+            level, finest first.
+        classes: number of different classes in a batch, with the same number from each category.
         per_class: number of images per class; images of smaller classes are repeated.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: the rank of this process, which takes whole classes of each batch.
-        world_size: the number of processes that share each batch.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process; it gets whole classes of each batch.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> labels = [0, 0, 1, 1, 2, 2, 3, 3]
@@ -81,12 +81,12 @@ class HierarchicalSampler(ResumableSampler):
             )
         for level, coarser in enumerate(self.groups):
             name, finer = ("classes", self.classes) if level == 0 else ("groups", self.groups[level - 1])
-            divisible(name, finer, "groups", coarser)
-        divisible("classes", classes, "world_size", world_size)
+            check_divisible(name, finer, "groups", coarser)
+        check_divisible("classes", classes, "world_size", world_size)
         self._families = self._large_families(levels)
 
     def _large_families(self, levels: Sequence[Array]) -> list[list[Array]]:
-        """For each level the members of each category that has enough: classes, or categories of the level before."""
+        """Return, for each level, the members of each category that is large enough: classes, or categories of the level below."""
         names, members = np.unique(self.labels, return_inverse=True)
         kept, found = np.arange(len(names)), []
         for number, categories in enumerate(levels):
@@ -99,7 +99,7 @@ class HierarchicalSampler(ResumableSampler):
             names, families = np.unique(of_member), []
             large = []
             for place, category in enumerate(names):
-                family = np.flatnonzero(of_member[kept] == category)  # places among those that are drawn
+                family = np.flatnonzero(of_member[kept] == category)  # positions among the members that can be drawn
                 if len(family) >= needed:
                     families.append(kept[family] if number == 0 else family)
                     large.append(place)
@@ -131,7 +131,7 @@ class HierarchicalSampler(ResumableSampler):
 
 
 def _level_arrays(categories: Labels) -> list[Array]:
-    """The labels of each level, the finest first."""
+    """Return the labels of each level, finest first."""
     array = categories.detach().cpu().numpy() if isinstance(categories, Tensor) else np.asarray(categories)
     if array.ndim == 2 and array.shape[1]:
         return [label_array("categories", column) for column in array.T]
@@ -139,7 +139,7 @@ def _level_arrays(categories: Labels) -> list[Array]:
 
 
 def _coarser(members: Array, categories: Array, names: Array, what: str) -> Array:
-    """The category of each member, ``members`` being its number for each image."""
+    """Return the category of each member; ``members`` holds the number of the member of each image."""
     first = np.unique(members, return_index=True)[1]
     found: Array = categories[first]
     mixed = np.flatnonzero(found[members] != categories)

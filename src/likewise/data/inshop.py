@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 import torch
 from torch import Tensor
 
-from likewise.data.dataset import ImageFiles, Transform, require_files
-from likewise.data.layout import compare_counts, locate, numbers, one_of, rows
+from likewise.data.dataset import Transform
+from likewise.data.image_files import ImageFiles, require_files
+from likewise.data.layout import compare_counts, locate, one_of, parse_numbers, rows
 
 _NAME = "In-Shop Clothes Retrieval"
 _OFFICIAL = {
@@ -32,24 +33,24 @@ _INSIDE = ("Eval", "In-shop Clothes Retrieval Benchmark", "In-shop Clothes Retri
 class InShop(ImageFiles):
     """In-Shop Clothes Retrieval (Liu et al. 2016): a class is a piece of clothing; queries are searched in a gallery.
 
-    The folder is as in the official one: ``Eval/list_eval_partition.txt`` and ``Img/img/``, or both without the outer
-    folder, and ``list_bbox_inshop.txt``, there or in ``Anno``, if there are to be boxes.  ``categories`` are such as
-    ``"WOMEN/Dresses"``.  Queries and gallery share their labels, whether they are loaded one by one or as
-    ``test.query`` and ``test.gallery`` of the split ``"test"``.
+    The folder has the official layout: ``Eval/list_eval_partition.txt`` and ``Img/img/``, or both without the outer
+    folder, and optionally ``list_bbox_inshop.txt``, there or in ``Anno``.  Categories are names such as
+    ``"WOMEN/Dresses"``.  Queries and gallery share their labels, both as separate splits and as ``test.query`` and
+    ``test.gallery`` of the split ``"test"``.
 
     Args:
         root: the folder, or its parent.
         split: ``"train"`` (25,882 images of 3,997 pieces), ``"query"`` (14,218 of 3,985 others), ``"gallery"`` (12,612 of
             the same), ``"test"`` (queries and gallery) or ``"all"``.
-        transform: applied to an image returned by ``[index]``.
-        crop: cut each image to its box.
-        download: not possible; the error tells what to do instead.
+        transform: function applied to an image that ``[index]`` returns.
+        crop: crop each image to its bounding box.
+        download: not supported; the error explains how to get the data.
         check: check that every image exists, and warn if the counts differ from the official ones.
 
     Examples:
         >>> InShop("/nowhere", "query")
         Traceback (most recent call last):
-        FileNotFoundError: In-Shop Clothes Retrieval is not at /nowhere, where list_eval_partition.txt or ...
+        FileNotFoundError: In-Shop Clothes Retrieval is not at /nowhere, which must contain list_eval_partition.txt or ...
     """
 
     recall_at = (1, 10, 20, 30, 40, 50)
@@ -65,13 +66,14 @@ class InShop(ImageFiles):
         check: bool = True,
     ):
         one_of("split", split, tuple(_OFFICIAL))
-        eval_folder = locate(_NAME, root, _INSIDE, _LIST, _HOW + (", then omit download=True" if download else ""))
+        how = _HOW + (", then omit download=True (--data.download true on the command line)" if download else "")
+        eval_folder = locate(_NAME, root, _INSIDE, _LIST, how)
         folder = eval_folder.parent if eval_folder.name == "Eval" else eval_folder
         images = folder / "Img" if (folder / "Img" / "img").is_dir() else folder
 
         entries = _read(eval_folder / _LIST)
         parts = {"test": ("query", "gallery"), "all": ("train", "query", "gallery")}.get(split, (split,))
-        # Labels are those of all test pieces, so that a query and its match agree, whichever part is loaded.
+        # Labels count all test classes, so that a query and its match agree, whichever part is loaded.
         shared = ("query", "gallery") if split in ("query", "gallery") else parts
         names = sorted({entry.item for entry in entries if entry.part in shared})
         place = {item: position for position, item in enumerate(names)}
@@ -105,7 +107,7 @@ class _Entry:
 
 
 def _read(path: Path) -> list[_Entry]:
-    """The list: the number of images, a header, and a line for each image."""
+    """Read the list: the number of images, a header, and a line per image."""
     entries = []
     for line, (file, item, part) in rows(path, ("image_name", "item_id", "evaluation_status"), skip=2):
         if part not in ("train", "query", "gallery"):
@@ -117,12 +119,12 @@ def _read(path: Path) -> list[_Entry]:
 
 
 def _category(file: str) -> str:
-    """``img/WOMEN/Dresses/id_00000002/02_1_front.jpg`` is of ``WOMEN/Dresses``."""
+    """Return the category of a file: ``img/WOMEN/Dresses/id_00000002/02_1_front.jpg`` is in ``WOMEN/Dresses``."""
     return "/".join(PurePosixPath(file).parts[1:3])
 
 
 def _boxes(folder: Path, files: list[str]) -> Tensor | None:
-    """Left, top, width and height from a list of corners."""
+    """Return left, top, width and height from a list of corners."""
     found = [place for place in (folder / "Anno", folder) if (place / "list_bbox_inshop.txt").is_file()]
     if not found:
         return None
@@ -130,7 +132,7 @@ def _boxes(folder: Path, files: list[str]) -> Tensor | None:
     sides = ("x_1", "y_1", "x_2", "y_2")
     corners = {}
     for line, fields in rows(path, ("image_name", "clothes_type", "pose_type", *sides), skip=2):
-        left, top, right, bottom = numbers(path, line, sides, fields[3:])
+        left, top, right, bottom = parse_numbers(path, line, sides, fields[3:])
         corners[fields[0]] = (left, top, right - left, bottom - top)
     missing = [file for file in files if file not in corners]
     if missing:

@@ -1,4 +1,4 @@
-"""The compiled resampling: boxes of stored images to a network's input in one launch on a GPU.  Needs Triton."""
+"""Triton kernel of the resampling: boxes of stored images to network input in one launch on a GPU."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import triton.language as tl
 from torch import Tensor
 
 ROWS, COLUMNS, WARPS = 4, 64, 2
-"""Output pixels that one program makes."""
+"""Output pixels per program."""
 
 ORDERS = {"RGB": 0, "BGR": 1, "L": 2}
 
 
 @triton.jit
 def _weight(place, center, reach, support):
-    """The triangle, of the pixels that the box touches."""
+    """Return the weight of the triangle filter, zero outside the pixels that the box touches."""
     weight = tl.maximum(1.0 - tl.abs(place.to(tl.float32) + 0.5 - center) / support, 0.0)
     return tl.where((place >= 0) & (place < reach), weight, 0.0)
 
@@ -31,7 +31,7 @@ def _resample(
     pixels, table, scaling, out, height, width, by_image, by_channel, by_row, by_column,
     ORDER: tl.constexpr, FRACTION: tl.constexpr, TABLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """One tile of one image: every input pixel under the triangles of the tile's pixels, weighted and summed."""
+    """Compute one tile of one image: the weighted sum of all input pixels under the triangles of the tile's pixels."""
     image = tl.program_id(0).to(tl.int64)
     about = table + image * TABLE
     start, image_height, image_width = tl.load(about), tl.load(about + 1), tl.load(about + 2)
@@ -62,7 +62,7 @@ def _resample(
         place_y = first_y + tap_y
         weight_y = _weight(place_y, center_y, reach_y, support_y)
         total_y += weight_y
-        # what hangs over an image's edge repeats the edge
+        # pixels outside an image repeat its edge
         line = start + tl.minimum(tl.maximum(top + place_y, 0), image_height - 1) * image_width
         for tap_x in range(taps_x):
             place_x = first_x + tap_x
@@ -93,11 +93,11 @@ def resample(pixels: Tensor, table: Tensor, scaling: Tensor, out: Tensor, order:
 
     Args:
         pixels: bytes ``(p, 3)`` of all images.
-        table: what is known of each image and its box, ``(n, 12)``, as `likewise.data.resample.table_of` makes it.
-        scaling: three slopes and three shifts of the channels, and what red, green and blue count for gray, ``(9,)``.
+        table: image and box of each row, ``(n, 12)``, as returned by `likewise.data.resample.table_of`.
+        scaling: three factors and three offsets of the channels, and the weights of red, green and blue in gray, ``(9,)``.
         out: the batch.
         order: ``"RGB"``, ``"BGR"`` or ``"L"``.
-        fraction: the unit of fractions of pixels in the table.
+        fraction: unit of the fractions of pixels in the table.
     """
     count, _, height, width = out.shape
     grid = (count, triton.cdiv(height, ROWS), triton.cdiv(width, COLUMNS))
@@ -109,7 +109,7 @@ def resample(pixels: Tensor, table: Tensor, scaling: Tensor, out: Tensor, order:
 
 
 def probe(device: torch.device) -> None:
-    """Compile the kernel and run it once, so that a machine that cannot says so here."""
+    """Compile the kernel and run it once, so that an incompatible machine raises the error here."""
     pixels = torch.zeros(4, 3, dtype=torch.uint8, device=device)
     table = torch.ones(1, 12, dtype=torch.int64, device=device)
     resample(pixels, table, torch.ones(9, device=device), torch.empty(1, 3, 1, 1, device=device), "RGB", 1.0)

@@ -1,4 +1,4 @@
-"""Reading the official layout of a data set: where it is, its lists line by line, its counts."""
+"""Reading the official layout of a data set: its folder, the lines of its lists, and its counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def find(root: str | os.PathLike[str], inside: Sequence[str], marker: str) -> Path | None:
-    """Root or a folder inside it, whichever has the marking file; None where neither has.
+    """Return the root, or the first folder inside it, that contains the marker file; ``None`` if there is none.
 
     Examples:
         >>> find("/nowhere", ["birds"], "images.txt") is None
@@ -19,29 +19,29 @@ def find(root: str | os.PathLike[str], inside: Sequence[str], marker: str) -> Pa
 
 
 def locate(name: str, root: str | os.PathLike[str], inside: Sequence[str], marker: str, how: str) -> Path:
-    """The folder that holds a data set, as `find` finds it, or an error that names the expected files.
+    """Return the folder of a data set as `find` does, or raise an error that names the expected files.
 
     Args:
-        name: the data set, for the message.
-        root: where to look.
-        inside: folders inside root to look in; root itself is looked at first.
-        marker: the file that shows that the folder is the one.
-        how: how to get the data set, for the message.
+        name: name of the data set, for the message.
+        root: the folder to search.
+        inside: folders inside root that are searched after root.
+        marker: the file that identifies the folder of the data set.
+        how: how to obtain the data set, for the message.
 
     Examples:
         >>> locate("Birds", "/nowhere", ["birds"], "images.txt", "draw them")
         Traceback (most recent call last):
-        FileNotFoundError: Birds is not at /nowhere, where images.txt or birds/images.txt was looked for; draw them
+        FileNotFoundError: Birds is not at /nowhere, which must contain images.txt or birds/images.txt; draw them
     """
     found = find(root, inside, marker)
     if found is not None:
         return found
     looked = " or ".join("/".join(filter(None, (folder, marker))) for folder in ("", *inside))
-    raise FileNotFoundError(f"{name} is not at {os.fspath(root)}, where {looked} was looked for; {how}")
+    raise FileNotFoundError(f"{name} is not at {os.fspath(root)}, which must contain {looked}; {how}")
 
 
 def rows(path: Path, fields: Sequence[str], *, skip: int = 0) -> Iterator[tuple[int, list[str]]]:
-    r"""The lines of a list, split at spaces, with their numbers; the last field may contain spaces.
+    r"""Yield the lines of a list, split at spaces, with their numbers; the last field may contain spaces.
 
     Examples:
         >>> import tempfile
@@ -62,11 +62,11 @@ def rows(path: Path, fields: Sequence[str], *, skip: int = 0) -> Iterator[tuple[
             yield number, found
 
 
-def whole(path: Path, number: int, field: str, text: str) -> int:
-    """A whole number out of a line, or an error that names the line.
+def parse_integer(path: Path, number: int, field: str, text: str) -> int:
+    """Parse an integer of a line, or raise an error that names the line.
 
     Examples:
-        >>> whole(Path("list.txt"), 3, "class_id", "x")
+        >>> parse_integer(Path("list.txt"), 3, "class_id", "x")
         Traceback (most recent call last):
         ValueError: list.txt, line 3: class_id must be a whole number, but it is 'x'
     """
@@ -76,11 +76,11 @@ def whole(path: Path, number: int, field: str, text: str) -> int:
         raise ValueError(f"{path}, line {number}: {field} must be a whole number, but it is {text!r}") from None
 
 
-def numbers(path: Path, number: int, fields: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """Numbers out of a line, or an error that names the line.
+def parse_numbers(path: Path, number: int, fields: Sequence[str], texts: Sequence[str]) -> list[float]:
+    """Parse the numbers of a line, or raise an error that names the line.
 
     Examples:
-        >>> numbers(Path("list.txt"), 3, ["x", "y"], ["1.5", "?"])
+        >>> parse_numbers(Path("list.txt"), 3, ["x", "y"], ["1.5", "?"])
         Traceback (most recent call last):
         ValueError: list.txt, line 3: 'x y' must be numbers, but they are '1.5 ?'
     """
@@ -91,18 +91,18 @@ def numbers(path: Path, number: int, fields: Sequence[str], texts: Sequence[str]
         raise ValueError(f"{path}, line {number}: {message}") from None
 
 
-def half(split: str, classes: int) -> range:
-    """The classes of a split of the classic kind: the first half for training, the second for test.
+def classes_of_half(split: str, classes: int) -> range:
+    """Return the classes of a split: the first half for training, the second half for test.
 
     Examples:
-        >>> half("train", 200), half("test", 200)
+        >>> classes_of_half("train", 200), classes_of_half("test", 200)
         (range(0, 100), range(100, 200))
     """
     return {"train": range(classes // 2), "test": range(classes // 2, classes), "all": range(classes)}[split]
 
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> None:
-    """Check a choice.
+    """Check that a value is one of the choices.
 
     Examples:
         >>> one_of("split", "dev", ["train", "test"])
@@ -114,7 +114,7 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> None:
 
 
 def compare_counts(name: str, split: str, found: tuple[int, int], official: tuple[int, int]) -> None:
-    """Warn when the numbers of images and classes are not the official ones.
+    """Warn if the numbers of images and classes differ from the official ones.
 
     Examples:
         >>> compare_counts("Birds", "train", (5, 2), (5, 2))

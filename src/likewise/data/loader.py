@@ -1,4 +1,4 @@
-"""Batches of augmented images, made ahead of time by threads or at once on the device, the same on every run."""
+"""Loaders of augmented image batches: prepared ahead by threads or made on the device, and the same in every run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from torch import Generator, Tensor
 
 from likewise.data.augment import Augment, Draw
 from likewise.data.cache import ImageCache
-from likewise.data.resample import Bytes, PackedImages, compiled, send, table_of
+from likewise.data.resample import Bytes, PackedImages, find_kernel, send, table_of
 from likewise.data.resumable_loader import Batch, Indices, ResumableLoader
 from likewise.data.shards import cores
 
 TOGETHER = 16
-"""Batches whose crops are drawn together for a cache on a device: small operations take their time, not large ones."""
+"""Batches whose crops are drawn together for a cache on a device, where many small operations would dominate the time."""
 
 
 @dataclass(frozen=True)
@@ -34,26 +34,26 @@ class _Prepared:
 
 
 class BatchLoader(ResumableLoader[Batch]):
-    """Batches of a stored data set, augmented, on a device.
+    """Batches of augmented images from a cache, on a device.
 
-    A cache that is held on the device is cropped there, without a copy.  From a cache in memory or on disk, threads make
-    batches ahead: whole ones for the CPU; for another device they gather the rows that the crops need and send them.
+    Images of a cache on the device are cropped there, without a copy.  Images of a cache in memory or on disk are
+    processed ahead of time by threads: for the CPU the threads make whole batches; for another device they gather the
+    rows that the crops need and copy them.
 
-    What is drawn for a batch depends on ``(seed, epoch, step, rank)`` alone, not on how many threads there are, so that
-    a resumed run sees what it would have seen.  The loader remembers how many batches it has handed out; those made
-    ahead do not count.
+    The random numbers of a batch depend only on ``(seed, epoch, step, rank)``, not on the number of threads, so a resumed
+    run sees the same batches.  The loader counts the batches that it has returned, not those prepared ahead.
 
     Args:
-        images: a stored data set.
-        batches: which images make each batch: a batch sampler, or a list of index lists.  A sampler that can resume is
-            sent to where the loader is; another is told ``set_epoch``, if it has that, and run through from its
-            beginning.
+        images: a cached data set.
+        batches: the images of each batch: a batch sampler, or a list of index lists.  A resumable sampler is moved to the
+            position of the loader.  For any other one ``set_epoch`` is called, if it exists, and iteration starts at the
+            first batch.
         augment: the augmentation.
-        device: where batches are wanted.
-        seed: of the augmentation.
-        rank: the rank of this process; each rank draws different crops.
-        workers: threads; by default one for each core for the CPU, at most eight, and two for another device.
-        prefetch: batches made ahead, besides those that threads are busy with.
+        device: device of the batches.
+        seed: seed of the augmentation.
+        rank: rank of this process; each rank draws different crops.
+        workers: number of threads; by default one per core, at most eight, for the CPU, and two for another device.
+        prefetch: batches prepared ahead, in addition to those that the threads work on.
 
     Examples:
         >>> import tempfile
@@ -85,7 +85,9 @@ class BatchLoader(ResumableLoader[Batch]):
         prefetch: int = 2,
     ) -> None:
         if not isinstance(images, ImageCache):
-            raise TypeError(f"images must be an ImageCache, as cached makes it, but it is a {type(images).__name__}")
+            raise TypeError(
+                f"images must be an ImageCache, which cached() returns, but it is a {type(images).__name__}"
+            )
         if workers is not None and workers < 1:
             raise ValueError(f"workers must be a whole number ≥ 1, but it is {workers!r}")
         if prefetch < 0:
@@ -103,17 +105,17 @@ class BatchLoader(ResumableLoader[Batch]):
 
     @property
     def labels(self) -> Tensor:
-        """The labels of all images: those that the sampler makes, as its ``targets``, or those of the data set."""
+        """The labels of all images: the ``targets`` of the sampler, if it has them, or the labels of the data set."""
         targets: Tensor | None = getattr(self.batches, "targets", None)
         return self.images.labels if targets is None else targets
 
     def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
-        """Batches for steps and the indices of their images."""
+        """Yield the batch of each step, from the indices of its images."""
         return self._on_device(work) if self.images.device.type != "cpu" else self._ahead(work)
 
     def _on_device(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
-        """Make batches from pixels on the device; only the random numbers of several batches are copied, at once."""
-        at_once = self.augment.jitter is None and compiled(self.images.device) is not None
+        """Make batches from pixels on the device; only random numbers are copied, those of several batches at once."""
+        at_once = self.augment.jitter is None and find_kernel(self.images.device) is not None
         while several := list(islice(work, TOGETHER)):
             lengths = [len(indices) for _, indices in several]
             packed = self.images.packed(indices := torch.cat([indices for _, indices in several]))
@@ -134,7 +136,7 @@ class BatchLoader(ResumableLoader[Batch]):
                 yield Batch(images, labels[start:end], places[start:end])
 
     def _ahead(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
-        """Make batches in threads, and return them in order."""
+        """Make batches in threads, and yield them in order."""
         waiting: deque[tuple[Future[Tensor] | Future[_Prepared], Tensor]] = deque()
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="likewise-batches")
         stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
@@ -147,8 +149,8 @@ class BatchLoader(ResumableLoader[Batch]):
                 future, indices = waiting.popleft()
                 made = future.result()
                 del future
-                yield self._batch(made if isinstance(made, Tensor) else self._arrived(made), indices)
-                del made  # or its memory would still be in use when the next batch looks for some
+                yield self._batch(made if isinstance(made, Tensor) else self._wait_for_copy(made), indices)
+                del made  # its memory can be reused by the next batch
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -174,7 +176,7 @@ class BatchLoader(ResumableLoader[Batch]):
             pixels = packed.pixels.to(self.device, non_blocking=True)
             return _Prepared(replace(packed, pixels=pixels), draw, stream.record_event())
 
-    def _arrived(self, prepared: _Prepared) -> Tensor:
+    def _wait_for_copy(self, prepared: _Prepared) -> Tensor:
         if prepared.arrived is not None:
             current = torch.cuda.current_stream(self.device)
             current.wait_event(prepared.arrived)
@@ -185,7 +187,7 @@ class BatchLoader(ResumableLoader[Batch]):
         return Batch(images, *self._send_labels(indices, self.device))
 
     def _send_labels(self, indices: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-        """The labels of images, of one column or several, and their indices, in one copy."""
+        """Return labels (one column or several) and indices of images on a device, transferred in one copy."""
         labels = self.labels[indices]
         sent = send(torch.cat([labels.reshape(len(indices), -1), indices[:, None]], dim=1), device)
         return sent[:, :-1].reshape(labels.shape), sent[:, -1]
@@ -196,12 +198,12 @@ class BatchLoader(ResumableLoader[Batch]):
 
 
 def pack_rows(images: Sequence[Bytes], boxes: Tensor, *, pin: bool = False) -> tuple[PackedImages, Tensor]:
-    """The rows of images that boxes need, packed, and the boxes within them.
+    """Pack the rows of images that boxes cover, and return them with the boxes relative to these rows.
 
     Args:
         images: pixels ``(h, w, 3)``.
         boxes: top, left, height and width ``(n, 4)``.
-        pin: into memory from which a GPU can copy by itself.
+        pin: use page-locked memory, from which a GPU copies asynchronously.
 
     Examples:
         >>> import numpy as np, torch
@@ -210,7 +212,7 @@ def pack_rows(images: Sequence[Bytes], boxes: Tensor, *, pin: bool = False) -> t
         ([[4, 4]], [[0.5, 0.0, 3.0, 4.0]])
     """
     sides = torch.tensor([image.shape[:2] for image in images])
-    # a box over an edge needs the row at that edge
+    # a box that extends over an edge needs the row at that edge
     first = torch.minimum(boxes[:, 0].floor().to(torch.int64).clamp_min(0), sides[:, 0] - 1)
     end = torch.minimum((boxes[:, 0] + boxes[:, 2]).ceil().to(torch.int64), sides[:, 0])
     sizes = torch.stack([torch.maximum(end, first + 1) - first, sides[:, 1]], dim=1)
@@ -218,8 +220,8 @@ def pack_rows(images: Sequence[Bytes], boxes: Tensor, *, pin: bool = False) -> t
     starts = counts.cumsum(0) - counts
     pixels = torch.empty((int(counts.sum()), 3), dtype=torch.uint8, pin_memory=pin)
     rows = zip(images, first.tolist(), (first + sizes[:, 0]).tolist(), strict=True)
-    # One call, for a training loop wants the interpreter all the time; numpy's, because torch would start a team of
-    # threads for each image.
+    # One call, because the training loop needs the interpreter lock; numpy, because torch would start a thread team
+    # for each image.
     np.concatenate([image[top:bottom].reshape(-1, 3) for image, top, bottom in rows], out=pixels.numpy())
     moved = boxes.clone()
     moved[:, 0] -= first
@@ -227,7 +229,7 @@ def pack_rows(images: Sequence[Bytes], boxes: Tensor, *, pin: bool = False) -> t
 
 
 class _Buffers:
-    """Reused memory for batches: allocating it costs more than filling it."""
+    """Reused memory for batches: allocating it takes longer than filling it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -235,7 +237,7 @@ class _Buffers:
 
     def take(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
         for array in self._arrays:
-            # the list, this loop and the call itself; a tensor made of the array, or any view of it, would count too
+            # references: the list, this loop and the call; a tensor or view of the array would be a fourth one
             if array.shape == shape and sys.getrefcount(array) == 3:
                 return array
         array = np.empty(shape, np.float32)

@@ -1,4 +1,4 @@
-"""Batches of clusters near each other, for Magnet loss: classes are clustered again whenever the trainer mines."""
+"""Magnet sampler: batches of neighboring clusters; classes are clustered again whenever the trainer mines."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from torch import Tensor
 
 from likewise.data.hard_samplers import MiningSampler, nearest_rows
 from likewise.data.random_source import Array, Decks, RandomSource, whole_number
-from likewise.data.samplers import Labels, divisible
+from likewise.data.samplers import Labels, check_divisible
 
-_WEIGHTS = 1_000_000  # a weight is in millionths of the largest one: numbers are drawn from whole ones
+_WEIGHTS = 1_000_000  # weights are integers, in millionths of the largest one
 
 
 class MagnetSampler(MiningSampler):
-    r"""A cluster, its nearest clusters of other classes, with the same number of images each (Rippel et al. 2016).
+    r"""Batches of a cluster and its nearest clusters of other classes, with the same number of images each (Rippel et al. 2016).
 
     Each class is clustered by k-means on unit vectors whenever the trainer mines (``mine_every``).  The first cluster of a
-    batch is drawn in proportion to the mean Magnet loss of its images; the others are the clusters of other classes whose
-    means are nearest to its own, in Euclidean distance.  The paper keeps a running estimate of the losses; here
-    they are those of all images against the means of all clusters, at the time of mining.
+    batch is drawn in proportion to the mean Magnet loss of its images; the others are the clusters of other classes with
+    the nearest means, in Euclidean distance.  The paper keeps a running estimate of the losses; here they are computed at
+    the time of mining, for all images against the means of all clusters.
 
-    Batches get their labels from ``targets``: two columns, a cluster and its class, as `likewise.losses.MagnetLoss` takes
-    them.  Losses on hierarchies take them, too.
+    The labels of a batch come from ``targets``: two columns, a cluster and its class, as `likewise.losses.MagnetLoss`
+    takes them.  Losses on hierarchies accept them, too.
 
     Args:
-        labels: one for each image.
+        labels: label of each image, ``(n,)``.
         per_class: number of clusters per class; a class with fewer images has one cluster per image.
         clusters: number of clusters in a batch.
         per_cluster: number of images per cluster; images of smaller clusters are repeated.
-        alpha: the gap of the Magnet loss by which first clusters are drawn.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: the rank of this process, which takes whole clusters of each batch.
-        world_size: the number of processes that share each batch.
+        alpha: gap of the Magnet loss that weights the first cluster.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process; it gets whole clusters of each batch.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> sampler = MagnetSampler([0, 0, 0, 0, 1, 1, 1, 1], per_class=2, clusters=2, per_cluster=2, steps=1)
@@ -80,21 +80,21 @@ class MagnetSampler(MiningSampler):
             rank=rank,
             world_size=world_size,
         )
-        divisible("clusters", clusters, "world_size", world_size)
+        check_divisible("clusters", clusters, "world_size", world_size)
         sizes = np.minimum(np.unique(self.labels, return_counts=True)[1], per_class)
         most = int(sizes.sum() - sizes.max()) + 1
         if clusters > most:
             raise ValueError(
-                f"clusters must be at most {most}, those of other classes than the largest and one more, but it is {clusters}"
+                f"clusters must be at most {most}, the number of clusters of all classes but the largest, plus one, but it is {clusters}"
             )
 
     @property
     def targets(self) -> Tensor:
         """The cluster and the class of each image, ``(n, 2)``."""
-        return torch.from_numpy(np.stack([self._mined()[:, 0], self.labels], axis=1))
+        return torch.from_numpy(np.stack([self._mined_table()[:, 0], self.labels], axis=1))
 
     def _search(self, units: Tensor) -> Array:
-        """For each image its cluster, the weight of the cluster and the cluster's neighbors, ``(n, clusters + 1)``."""
+        """Return, for each image, its cluster, the weight of the cluster and the cluster's neighbors, ``(n, clusters + 1)``."""
         clusters, owners = self._cluster(units)
         sums = units.new_zeros(len(owners), units.shape[1]).index_add_(0, clusters, units)
         means = sums / torch.bincount(clusters, minlength=len(owners)).clamp_min(1)[:, None]
@@ -109,7 +109,7 @@ class MagnetSampler(MiningSampler):
         return np.concatenate([numbers[:, None], of_cluster[numbers]], axis=1)
 
     def _cluster(self, units: Tensor) -> tuple[Tensor, Tensor]:
-        """The cluster of each image, numbered over all classes without gaps, and the class of each cluster."""
+        """Return the cluster of each image, numbered over all classes without gaps, and the class of each cluster."""
         from likewise.metrics import kmeans
 
         clusters = torch.zeros(len(units), dtype=torch.int64, device=units.device)
@@ -123,20 +123,20 @@ class MagnetSampler(MiningSampler):
         return clusters, torch.tensor(owners, device=units.device)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
-        table = self._mined()
+        table = self._mined_table()
         images = Decks(table[:, 0], source)
         first = np.unique(table[:, 0], return_index=True)[1]
         ends, near = np.cumsum(table[first, 1]), table[first, 2:]
         while True:
             drawn = int(np.searchsorted(ends, source.below(int(ends[-1]), 1)[0], side="right"))
             chosen = [drawn, *(cluster for cluster in near[drawn].tolist() if cluster >= 0)]
-            # k-means may leave fewer clusters than asked for: then the first ones come again
+            # k-means may return fewer clusters than requested: the first ones are then repeated
             filled = islice(cycle(chosen), self.clusters)
             yield [index for cluster in filled for index in images.deal(cluster, self.per_cluster)]
 
 
 def _magnet_losses(units: Tensor, means: Tensor, clusters: Tensor, owners: Tensor, alpha: float) -> Tensor:
-    """The Magnet loss of each image against the means of all clusters, some images at a time."""
+    """Return the Magnet loss of each image against the means of all clusters, computed in chunks of images."""
     near = (units - means[clusters]).square().sum(dim=1)
     steepness = 0.5 / (near.sum() / max(len(units) - 1, 1)).clamp_min(1e-6)
     losses = []

@@ -1,4 +1,4 @@
-"""How much memory there is, so that holding a data set in it can be refused before it is too late."""
+"""The amount of free memory, so that loading a data set that does not fit is rejected before it starts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 
 
 def free_memory(device: torch.device) -> int | None:
-    """Free bytes of a device, or of the host for the CPU; ``None`` if unknown.
+    """Return the free bytes of a device, or of the host for the CPU; ``None`` if unknown.
 
-    A container's limit is respected.
+    The memory limit of a container is respected.
 
     Examples:
         >>> import torch
@@ -23,11 +23,11 @@ def free_memory(device: torch.device) -> int | None:
         return int(torch.cuda.mem_get_info(device)[0])
     if device.type != "cpu":
         return None
-    known = [free for free in (_of_the_system(), _of_the_container()) if free is not None]
+    known = [free for free in (_system_memory(), _container_memory()) if free is not None]
     return min(known, default=None)
 
 
-def _of_the_system() -> int | None:
+def _system_memory() -> int | None:
     about = Path("/proc/meminfo")
     if about.exists():
         for line in about.read_text().splitlines():
@@ -39,12 +39,12 @@ def _of_the_system() -> int | None:
         return None
 
 
-def _of_the_container(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """The memory that a container may still use (cgroup v2); pages of files that can be dropped count as free."""
+def _container_memory(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return the memory that a container may still use (cgroup v2); file pages that can be dropped count as free."""
     try:
         limit = int((folder / "memory.max").read_text())
         used = int((folder / "memory.current").read_text())
         counts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-    except (OSError, ValueError):  # no container, or one without a limit
+    except (OSError, ValueError):  # not in a container, or in one without a limit
         return None
     return max(0, limit - used + int(counts.get("inactive_file", 0)))

@@ -1,4 +1,4 @@
-"""Batches of pairs: anchors and references of two encoders, in rows that alternate."""
+"""Loaders of pairs: batches of anchors and references for two encoders, in alternating rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from likewise.data.resumable_loader import Batch, Indices, ResumableLoader
 class Sides:
     """The inputs of two encoders: the same number of anchors and references, or only one side.
 
-    Embeddings are in rows that alternate, an anchor and its reference, so that the chunks of a batch and the batches of several
-    processes are put together like those of a single encoder.
+    Rows of embeddings alternate between an anchor and its reference, so that chunks of a batch, and the batches of several
+    processes, are concatenated like those of a single encoder.
 
     Args:
         anchors: inputs of the first encoder, ``(n, …)``.
@@ -38,11 +38,11 @@ class Sides:
         return sum(len(each) for each in (self.anchors, self.references) if each is not None)
 
     def to(self, device: torch.device) -> Sides:
-        """The same on a device."""
+        """Move the inputs to a device."""
         return Sides(*(None if each is None else each.to(device) for each in (self.anchors, self.references)))
 
     def tensor_split(self, sections: int) -> list[Sides]:
-        """So many parts, which leave pairs together."""
+        """Split the batch into ``sections`` chunks without separating pairs."""
         parts = [
             [None] * sections if each is None else each.tensor_split(sections)
             for each in (self.anchors, self.references)
@@ -54,9 +54,9 @@ class PairedBatch(NamedTuple):
     """A batch of pairs.
 
     Args:
-        images: the inputs of both encoders.
-        labels: the class of each row of embeddings, ``(2 n,)``, or ``(n,)`` for one side.
-        indices: which rows of the table, or which samples of the side.
+        images: inputs of both encoders.
+        labels: class of each row of embeddings, ``(2 n,)``, or ``(n,)`` for one side.
+        indices: rows of the table, or samples of the side.
 
     Examples:
         >>> PairedBatch(Sides(torch.zeros(1, 2), None), torch.tensor([7]), torch.tensor([0])).labels
@@ -72,10 +72,10 @@ class RowLoader(ResumableLoader[Batch]):
     """Batches of the rows of a tensor: token ids of texts, or features of a frozen encoder.
 
     Args:
-        rows: ``(n, …)``; whole numbers are token ids, with zeros after their end, which are cut to the longest of a batch.
-        labels: their classes, ``(n,)``.
-        batches: which rows make each batch.
-        device: the device of the batches.
+        rows: ``(n, …)``; integers are token ids padded with zeros, which are cut to the longest text of a batch.
+        labels: classes of the rows, ``(n,)``.
+        batches: the rows of each batch.
+        device: device of the batches.
 
     Examples:
         >>> tokens = torch.tensor([[5, 6, 7], [8, 0, 0]])
@@ -90,7 +90,7 @@ class RowLoader(ResumableLoader[Batch]):
         self.rows, self.labels = rows, labels
 
     def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
-        """Batches for steps and the indices of their rows."""
+        """Yield the batch of each step, from the indices of its rows."""
         for _, indices in work:
             rows = self.rows[indices]
             if not rows.is_floating_point():
@@ -99,15 +99,15 @@ class RowLoader(ResumableLoader[Batch]):
 
 
 class PairLoader(ResumableLoader[PairedBatch]):
-    """Batches of pairs, for a training.
+    """Batches of pairs, for training.
 
     Args:
         pairs: the data set.
-        batches: which rows of the table make each batch, such as a `likewise.data.PerClassSampler` of ``row_labels`` with
-            ``per_class=1``: then no two rows of a batch are of one class, and all that are not a pair are negatives.
-        anchors: makes batches of the first side: a `likewise.data.BatchLoader` or a `RowLoader`.
-        references: makes those of the second side.
-        device: the device of the batches.
+        batches: the rows of the table in each batch, such as a `likewise.data.PerClassSampler` of ``row_labels`` with
+            ``per_class=1``: then no two rows of a batch are in one class, and everything that is not a pair is a negative.
+        anchors: loader of the first side: a `likewise.data.BatchLoader` or a `RowLoader`.
+        references: loader of the second side.
+        device: device of the batches.
 
     Examples:
         >>> import tempfile
@@ -136,7 +136,7 @@ class PairLoader(ResumableLoader[PairedBatch]):
         self.sides = anchors, references
 
     def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[PairedBatch]:
-        """Batches for steps and the indices of their rows in the table."""
+        """Yield the batch of each step, from the indices of its rows in the table."""
         rows, *works = tee(work, 3)
         made = []
         for number, (side, mine) in enumerate(zip(self.sides, works, strict=True)):
@@ -152,7 +152,7 @@ def _column(work: Iterator[tuple[int, Tensor]], samples: Tensor) -> Iterator[tup
 
 
 class SampleLoader:
-    """All anchors, then all references, once each: the samples of a `PairTable` in its order, for an evaluation.
+    """All anchors, then all references, once each, in the order of a `PairTable`, for evaluation.
 
     Args:
         pairs: the data set.
@@ -181,7 +181,7 @@ class SampleLoader:
 
     def __iter__(self) -> Iterator[PairedBatch]:
         for side in self.sides:
-            side.set_epoch(0)  # the same each time
+            side.set_epoch(0)  # the same batches in every iteration
         anchors = (_one_side(batch, Sides(batch.images, None)) for batch in self.sides[0])
         return chain(anchors, (_one_side(batch, Sides(None, batch.images)) for batch in self.sides[1]))
 

@@ -1,4 +1,4 @@
-"""Pairs in a table: images and texts, texts and texts, or images and images; one row for each pair."""
+"""Tables of pairs: images and texts, texts and texts, or images and images; one row per pair."""
 
 from __future__ import annotations
 
@@ -15,38 +15,39 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from likewise.data.dataset import ImageDataset, ImageFiles, checked_indices, contiguous, file_sample, missing_files
+from likewise.data.dataset import ImageDataset, check_indices, renumber
 from likewise.data.decode import decode
+from likewise.data.image_files import ImageFiles, file_sample, missing_files
 from likewise.data.table import TableRows, read_rows
 
 SIDES = ("image", "image_2", "text", "text_2")
-"""The columns of which a table of pairs has two; the first of them in this order has the anchors."""
+"""The columns of a table of pairs, which has two of them; the first one in this order holds the anchors."""
 
 
 class PairTable(ImageDataset):
     """Pairs in a table, one row per pair: the columns ``image`` and ``text``, or ``text`` twice, or ``image`` twice.
 
-    The second of two columns with one title is called ``text_2`` or ``image_2``, and may be written so.  The first of
-    the two columns has the anchors, the second the references; images come before texts.  Further columns are ``split``
-    and ``label``; others are ignored.
+    The second of two columns with the same title is called ``text_2`` or ``image_2``, and the table may use this title.  The
+    first of the two columns holds the anchors, the second one the references; images come before texts.  The columns
+    ``split`` and ``label`` are optional; others are ignored.
 
-    The samples of the data set are the distinct images and texts: all anchors, then all references.  Their classes say what
-    is not a negative: rows with the same image, the same text or the same ``label`` are of one class, and so is what
-    a chain of such rows joins.  Losses and metrics take samples of one class for positives, and parts of the data are
-    parts of the classes, so that no text or image of the training is in the test.
+    The samples of the data set are the distinct images and texts: all anchors, then all references.  Rows with the same
+    image, the same text or the same ``label`` are in one class, also through a chain of such rows.  Samples of one class
+    are positives of each other in losses and metrics.  Subsets of the data are subsets of the classes, so that no text or
+    image of the training set is in the test set.
 
     Args:
         path: a ``.csv``, ``.tsv`` or ``.parquet`` file.
-        root: where relative paths of images begin; by default the table's folder.
-        split: take the rows of this split; by default all rows.
-        columns: titles of columns where they are others, such as ``{"image": "file", "text": "caption"}``.
-        name: the name of the data set; by default the table's name.
+        root: folder of relative image paths; by default the folder of the table.
+        split: read only the rows of this split; by default all rows.
+        columns: titles of columns with other names, such as ``{"image": "file", "text": "caption"}``.
+        name: name of the data set; by default the name of the table.
         check: check that every image exists.
 
     Attributes:
         sides: the two columns, such as ``("image", "text")``.
-        rows: which anchor and which reference each row pairs, ``(pairs, 2)``, each counted from 0.
-        row_labels: the class of each row, ``(pairs,)``.
+        rows: anchor and reference of each row, ``(pairs, 2)``, each counted from 0.
+        row_labels: class of each row, ``(pairs,)``.
 
     Examples:
         >>> import tempfile
@@ -116,24 +117,24 @@ class PairTable(ImageDataset):
         return first.partition("_")[0], second.partition("_")[0]
 
     def cells(self, side: int) -> tuple[str, ...]:
-        """The texts, or the paths of the images, of one side: 0 for anchors, 1 for references."""
+        """Return the texts, or the paths of the images, of one side: 0 for anchors, 1 for references."""
         anchors = int(self.rows[:, 0].max()) + 1
         return self._cells[:anchors] if side == 0 else self._cells[anchors:]
 
     def images(self, side: int) -> ImageFiles:
-        """The images of one side as a data set, with the classes of this one."""
+        """Return the images of one side as a data set with the classes of this one."""
         if not _is_image(self.sides[side]):
-            raise ValueError(f"side must be one of images, but it is {side}, which has texts")
+            raise ValueError(f"side must be a side with images, but it is {side}, which has texts")
         assert self.is_query is not None
         labels = self.labels[self.is_query if side == 0 else ~self.is_query]
         return ImageFiles(self.name, self.folder, self.cells(side), labels, self.class_names, split=self.split)
 
     def image(self, index: int) -> Image.Image:
-        """The image, or a picture of the text."""
+        """Return the image, or a picture of the text."""
         return draw_text(self._cells[index]) if self._is_text(index) else decode(self.source(index))
 
     def source(self, index: int) -> str:
-        """The path of the image, or the text."""
+        """Return the path of the image, or the text."""
         return self._cells[index] if self._is_text(index) else os.path.join(self.folder, self._cells[index])
 
     def _is_text(self, index: int) -> bool:
@@ -146,9 +147,9 @@ class PairTable(ImageDataset):
             yield cell.encode() + (b"" if self._is_text(index) else b":" + file_sample(self.source(index)))
 
     def subset(self, indices: Sequence[int] | NDArray[Any] | Tensor) -> PairTable:
-        """The rows whose two samples are among these; samples that lose all their rows go."""
+        """Return the rows whose two samples are both selected; samples without remaining rows are dropped."""
         kept = torch.zeros(len(self), dtype=torch.bool)
-        kept[torch.from_numpy(checked_indices(indices, len(self)))] = True
+        kept[torch.from_numpy(check_indices(indices, len(self)))] = True
         offset = torch.tensor([0, len(self.cells(0))])
         chosen = kept[self.rows + offset].all(dim=1)
         samples = torch.unique((self.rows + offset)[chosen])  # in order: anchors, then references
@@ -160,14 +161,14 @@ class PairTable(ImageDataset):
         assert self.is_query is not None
         other.is_query = self.is_query[samples]
         other.rows = place[(self.rows + offset)[chosen]] - torch.tensor([0, int(other.is_query.sum())])
-        other.row_labels, used = contiguous(self.row_labels[chosen].tolist())
+        other.row_labels, used = renumber(self.row_labels[chosen].tolist())
         other.class_names = tuple(self.class_names[each] for each in used)
         other.labels = _labels_of_samples(other.rows, other.row_labels)
         return other
 
 
 def draw_text(text: str, size: int = 160) -> Image.Image:
-    """A picture of a text, where reports show images.
+    """Draw a text as an image, for reports that show images.
 
     Examples:
         >>> draw_text("a yellow bird").size
@@ -192,7 +193,7 @@ def _find_sides(table: TableRows) -> tuple[str, str]:
 
 
 def _join_rows(rows: Tensor, given: Sequence[object] | None) -> tuple[Tensor, list[int]]:
-    """The classes of rows, counted from 0, and the first row of each: what shares a sample or a label is of one class."""
+    """Return the class of each row, counted from 0, and the first row of each class; rows that share a sample or a label are joined."""
     keys: list[list[object]] = [[("a", a), ("b", b)] for a, b in rows.tolist()]
     for several, label in zip(keys, given or (), strict=False):
         several.append(("label", label))
@@ -208,12 +209,12 @@ def _join_rows(rows: Tensor, given: Sequence[object] | None) -> tuple[Tensor, li
         for key in several:
             one, other = root(row), root(owner.setdefault(key, row))
             parent[max(one, other)] = min(one, other)
-    labels, first = contiguous([root(row) for row in range(len(keys))])
+    labels, first = renumber([root(row) for row in range(len(keys))])
     return labels, first
 
 
 def _labels_of_samples(rows: Tensor, row_labels: Tensor) -> Tensor:
-    """The classes of all anchors, then of all references."""
+    """Return the classes of all anchors, then of all references."""
     sides = []
     for side in (0, 1):
         labels = np.empty(int(rows[:, side].max()) + 1, np.int64)

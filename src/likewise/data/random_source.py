@@ -1,4 +1,4 @@
-"""Random numbers that are the same on every machine and under every release of numpy, and decks of cards."""
+"""Random numbers that are the same on every machine and with every release of numpy, and sampling without replacement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def whole_number(name: str, value: object, least: int) -> int:
-    """Return a whole number, numpy's included, that is not smaller than ``least``.
+    """Check that a value is an integer, of Python or numpy, not smaller than ``least``, and return it as an ``int``.
 
     Examples:
         >>> whole_number("seed", -1, 0)
@@ -24,14 +24,14 @@ def whole_number(name: str, value: object, least: int) -> int:
 
 
 class RandomSource:
-    """A source of random whole numbers, known by a seed and a key.
+    """A source of random integers, determined by a seed and a key.
 
-    Only raw words of PCG64 are used, which numpy promises not to change; how its generators make permutations and
-    floats of them, it may change.
+    It uses only the raw words of PCG64, which numpy guarantees to keep; numpy may change how its generators make
+    permutations and floats from them.
 
     Args:
-        seed: a whole number, not negative.
-        key: more whole numbers, such as an epoch; different keys give independent sources.
+        seed: a non-negative integer.
+        key: further integers, such as an epoch; different keys give independent sources.
 
     Examples:
         >>> RandomSource(0, 1).order(5).tolist(), RandomSource(0, 2).order(5).tolist()
@@ -42,25 +42,25 @@ class RandomSource:
         self._source = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
 
     def words(self, count: int) -> Array:
-        """So many words of 64 random bits."""
+        """Return ``count`` words of 64 random bits."""
         words: Array = self._source.random_raw(count)
         return words
 
     def order(self, count: int) -> Array:
-        """The numbers below ``count`` in random order."""
+        """Return the numbers below ``count`` in random order."""
         return np.argsort(self.words(count), kind="stable")
 
     def below(self, limit: int, count: int) -> Array:
-        """So many numbers below a limit, each by itself."""
+        """Return ``count`` independent random numbers below a limit."""
         return (self.words(count) % np.uint64(limit)).astype(np.int64)
 
 
 class Deck:
-    """Cards dealt without repetition; when they have run out, all are shuffled again.
+    """Sampling without replacement: cards are dealt in random order, and all are shuffled again when they run out.
 
     Args:
-        cards: what to deal.
-        source: shuffles.
+        cards: the values to deal.
+        source: the random numbers.
 
     Examples:
         >>> deck = Deck(np.arange(5), RandomSource(0))
@@ -75,7 +75,7 @@ class Deck:
         self._left = cards[:0]
 
     def deal(self, count: int) -> list[int]:
-        """So many different cards; of a deck that has fewer, all of them and others again."""
+        """Deal ``count`` different cards; if the deck has fewer, all of them, and some again."""
         if count <= len(self._left):
             dealt, self._left = self._left[:count], self._left[count:]
             return [*dealt.tolist()]
@@ -84,14 +84,14 @@ class Deck:
             again = self.cards[self._source.below(len(self.cards), count - len(self.cards))]
             self._left = self._left[:0]
             return [*fresh.tolist(), *again.tolist()]
-        # what is in hand already stays in the fresh deck for later
+        # cards that are dealt in this call stay in the new deck for later
         new = np.flatnonzero(~np.isin(fresh, dealt))[: count - len(dealt)]
         self._left = np.delete(fresh, new)
         return [*dealt.tolist(), *fresh[new].tolist()]
 
 
 class Decks:
-    """A deck of images for each class, shuffled when it is first dealt from.
+    """A deck of images for each class, shuffled at its first deal.
 
     Examples:
         >>> decks = Decks(np.array([7, 5, 7]), RandomSource(0))
@@ -106,7 +106,7 @@ class Decks:
         self._source = source
 
     def deal(self, number: int, count: int) -> list[int]:
-        """So many images of the class at this place in ``classes``."""
+        """Deal ``count`` images of the class at position ``number`` of ``classes``."""
         if number not in self._decks:
             self._decks[number] = Deck(self._images[number], self._source)
         return self._decks[number].deal(count)

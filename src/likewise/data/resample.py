@@ -1,14 +1,14 @@
-"""Boxes of images to images of one size, in one resampling: Pillow's antialiased bilinear filter, on the host or the device.
+"""Resampling of boxes of images to one size: Pillow's antialiased bilinear filter, on the host or the device.
 
-Both engines mean the same: cut the box out (of whole pixels around it, if it is not of whole pixels), then resize.
-Where that enlarges, it is plain bilinear interpolation; where it shrinks, the triangle is as wide as an output pixel, so
-that every input pixel counts and nothing aliases.
+All implementations compute the same: crop the box (the whole pixels around it, if it has fractions), then resize.  Enlarging
+is plain bilinear interpolation; when shrinking, the triangle filter is as wide as an output pixel, so that every input
+pixel counts and nothing aliases.
 
-- On the host, image by image: torch's kernel for bytes, which is Pillow's arithmetic vectorized; Pillow itself for boxes
-  with fractions of pixels.  Values are rounded to bytes, as Pillow does.
+- On the host, image by image: torch's kernel for bytes, which is a vectorized version of Pillow's arithmetic; Pillow for
+  boxes with fractions of pixels.  Values are rounded to bytes, as in Pillow.
 - On a device, the whole batch: one gather of the boxes, then the filter as two batched matrix products, horizontally and
-  vertically, in float32 and without rounding.  A flip is a reversed matrix and costs nothing.
-- On a GPU with Triton, the same in one kernel (`likewise.data.kernel`), scaled as the network expects it.
+  vertically, in float32 and without rounding.  A flip reverses the matrix, without additional cost.
+- On a GPU with Triton, the same in one kernel (`likewise.data.kernel`), including the pixel scaling of the network.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from torch import Tensor
 
 Bytes = NDArray[np.uint8]
 FRACTION = 2.0**-20
-"""The finest part of a pixel that boxes are made of."""
+"""The unit of box coordinates, as a fraction of a pixel."""
 
 
 @dataclass(frozen=True)
 class PackedImages:
-    """Images of different sizes behind each other in one tensor, on any device.
+    """Images of different sizes concatenated in one tensor, on any device.
 
     Args:
-        pixels: all their pixels ``(p, 3)`` as bytes, row by row.
-        starts: where each image begins, ``(n,)``, on the host.
+        pixels: pixels of all images ``(p, 3)`` as bytes, row by row.
+        starts: first pixel of each image, ``(n,)``, on the host.
         sizes: heights and widths ``(n, 2)``, on the host.
 
     Examples:
@@ -56,7 +56,7 @@ class PackedImages:
 
     @classmethod
     def of(cls, images: Sequence[Tensor] | Tensor) -> PackedImages:
-        """Pack images ``(h, w, 3)`` of bytes, which lie on one device."""
+        """Pack images ``(h, w, 3)`` of bytes that are on one device."""
         sizes = torch.tensor([image.shape[:2] for image in images], dtype=torch.int64).reshape(-1, 2)
         counts = sizes.prod(1)
         if isinstance(images, Tensor):
@@ -66,16 +66,16 @@ class PackedImages:
         return cls(pixels, counts.cumsum(0) - counts, sizes)
 
     def select(self, indices: Tensor | slice) -> PackedImages:
-        """Some of the images; their pixels stay where they are."""
+        """Return some of the images; their pixels are not copied."""
         return PackedImages(self.pixels, self.starts[indices], self.sizes[indices])
 
 
 def resample_each(images: Iterable[Bytes], boxes: Tensor, size: tuple[int, int]) -> Iterator[Bytes]:
-    """One box of each image, on the host, one after the other: bytes ``(size[0], size[1], 3)``, perhaps a view.
+    """Yield one resized box of each image, on the host: bytes ``(size[0], size[1], 3)``, possibly a view.
 
     Args:
         images: pixels ``(h, w, 3)``.
-        boxes: top, left, height and width ``(n, 4)``; pixels outside of an image repeat its edges.
+        boxes: top, left, height and width ``(n, 4)``; pixels outside an image repeat its edges.
         size: height and width of the result.
 
     Examples:
@@ -93,30 +93,30 @@ def resample_each(images: Iterable[Bytes], boxes: Tensor, size: tuple[int, int])
     for image, (top, left, bottom, right), whole, box in zip(images, edges, of_whole_pixels, within, strict=True):
         part = image[top:bottom, left:right]
         if top < 0 or left < 0 or part.shape[0] < bottom - top or part.shape[1] < right - left:
-            part = image[_clipped(top, bottom, image.shape[0])][:, _clipped(left, right, image.shape[1])]
+            part = image[_clip_positions(top, bottom, image.shape[0])][:, _clip_positions(left, right, image.shape[1])]
         if not whole:
             resized = Image.fromarray(part).resize(size[::-1], Image.Resampling.BILINEAR, box=tuple(box))
             yield np.asarray(resized)
         elif part.shape[:2] == size:
             yield part
         else:
-            # The copy is numpy's: torch's would start a team of threads for each image.
+            # numpy makes the copy, because torch would start a thread team for each image.
             one = (
                 torch.from_numpy(part.copy()).unsqueeze(0).permute(0, 3, 1, 2)
-            )  # channels last, or the kernel transposes
+            )  # channels last; otherwise the kernel transposes
             yield F.interpolate(one, size, mode="bilinear", antialias=True).permute(0, 2, 3, 1)[0].numpy()
 
 
-def _clipped(begin: int, end: int, length: int) -> NDArray[np.intp]:
+def _clip_positions(begin: int, end: int, length: int) -> NDArray[np.intp]:
     return np.arange(begin, end).clip(0, length - 1)
 
 
 def resample_batch(images: PackedImages, boxes: Tensor, flips: Tensor, size: tuple[int, int]) -> Tensor:
-    """One box of each image, on the images' device: ``(n, 3, size[0], size[1])`` in float32, from 0 to 255.
+    """Return one resized box of each image, on the device of the images: ``(n, 3, size[0], size[1])`` in float32, from 0 to 255.
 
     Args:
         images: the pixels.
-        boxes: top, left, height and width ``(n, 4)``, on the host; pixels outside of an image repeat its edges.
+        boxes: top, left, height and width ``(n, 4)``, on the host; pixels outside an image repeat its edges.
         flips: which images to mirror, ``(n,)`` booleans, on the host.
         size: height and width of the result.
 
@@ -134,7 +134,7 @@ def resample_batch(images: PackedImages, boxes: Tensor, flips: Tensor, size: tup
     places, weights = [], []
     for axis in (0, 1):
         place = low[:, axis, None] + torch.arange(spans[axis], device=known.device)
-        # what hangs over an image's edge repeats the edge
+        # pixels outside an image repeat its edge
         places.append(torch.minimum(place.clamp_min(0), sizes[:, axis, None] - 1))
         offset, extent = offset_and_extent[:, axis], offset_and_extent[:, axis + 2]
         weights.append(triangle_weights(offset, extent, reach[:, axis], size[axis], spans[axis]))
@@ -149,10 +149,10 @@ def resample_batch(images: PackedImages, boxes: Tensor, flips: Tensor, size: tup
 
 
 def table_of(images: PackedImages, boxes: Tensor, flips: Tensor) -> Tensor:
-    """All that a device has to know to make a batch, as whole numbers ``(n, 12)``: one small copy.
+    """Return the table from which a device makes a batch, as integers ``(n, 12)``: one small copy.
 
-    Start and sizes of the image; the pixel that the box begins in, and how many it touches; whether to mirror; the box's
-    beginning inside its first pixel and its length, in units of `FRACTION`.
+    The columns are start and size of the image, the first pixel of the box and the number of pixels it touches, whether to
+    flip, and the offset of the box inside its first pixel and its length, in units of `FRACTION`.
 
     Examples:
         >>> import torch
@@ -181,14 +181,14 @@ def _ends(boxes: Tensor) -> NDArray[np.float64]:
 
 
 def triangle_weights(offset: Tensor, extent: Tensor, reach: Tensor, size: int, span: int) -> Tensor:
-    """Along one axis, what each input pixel counts for each output pixel: ``(n, size, span)``, rows that sum to one.
+    """Return the weight of each input pixel for each output pixel along one axis: ``(n, size, span)``; rows sum to one.
 
     Args:
-        offset: where the box begins, in pixels, ``(n,)``.
-        extent: its length ``(n,)``.
-        reach: how many of the ``span`` pixels there are, ``(n,)``; the others count nothing.
-        size: output pixels.
-        span: input pixels.
+        offset: start of the box, in pixels, ``(n,)``.
+        extent: length of the box, ``(n,)``.
+        reach: number of valid pixels among the ``span`` ones, ``(n,)``; the others have weight zero.
+        size: number of output pixels.
+        span: number of input pixels.
 
     Examples:
         >>> import torch
@@ -198,7 +198,7 @@ def triangle_weights(offset: Tensor, extent: Tensor, reach: Tensor, size: int, s
                  [0.0000, 0.1429, 0.4286, 0.4286]]])
     """
     pixels = torch.arange(span, device=offset.device, dtype=torch.float32)
-    scale = (extent / size).to(torch.float32)[:, None, None]  # (n, 1, 1) input pixels for each output pixel
+    scale = (extent / size).to(torch.float32)[:, None, None]  # (n, 1, 1) input pixels per output pixel
     middle = torch.arange(size, device=offset.device, dtype=torch.float32) + 0.5
     center = offset.to(torch.float32)[:, None, None] + scale * middle[:, None]
     weights = (1.0 - (pixels + 0.5 - center).abs() / scale.clamp_min(1.0)).clamp_min(0.0)
@@ -207,12 +207,12 @@ def triangle_weights(offset: Tensor, extent: Tensor, reach: Tensor, size: int, s
 
 
 @lru_cache(maxsize=8)
-def compiled(device: torch.device) -> ModuleType | None:
-    """The kernel, where the device is a GPU, Triton is installed and can build it; it warns where only that fails.
+def find_kernel(device: torch.device) -> ModuleType | None:
+    """Return the kernel if the device is a GPU and Triton can build it, else ``None``; warn if Triton is installed but cannot build.
 
     Examples:
         >>> import torch
-        >>> compiled(torch.device("cpu")) is None
+        >>> find_kernel(torch.device("cpu")) is None
         True
     """
     if device.type != "cuda":
@@ -223,14 +223,14 @@ def compiled(device: torch.device) -> ModuleType | None:
         return None
     try:
         kernel.probe(device)
-    except Exception as error:  # without a C compiler Triton raises nearly anything
-        warnings.warn(f"Triton cannot build here, so that crops take longer: {error}", stacklevel=2)
+    except Exception as error:  # without a C compiler Triton raises various errors
+        warnings.warn(f"Triton cannot compile kernels on this machine, so crops are slower: {error}", stacklevel=2)
         return None
     return kernel
 
 
 def send(values: Tensor, device: torch.device) -> Tensor:
-    """A small tensor of the host on a device, without waiting for the device.
+    """Copy a small tensor from the host to a device without waiting for the device.
 
     Examples:
         >>> import torch
@@ -239,5 +239,5 @@ def send(values: Tensor, device: torch.device) -> Tensor:
     """
     if device.type != "cuda":
         return values.to(device)
-    # a copy out of ordinary memory would wait until the device has done all its work
+    # a copy from pageable memory would wait until the device is idle
     return values.pin_memory().to(device, non_blocking=True)

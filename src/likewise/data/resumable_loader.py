@@ -1,4 +1,4 @@
-"""The base of loaders: which batch comes next, and how an epoch that was interrupted is continued."""
+"""Base class of loaders: they count the batches of an epoch, so that an interrupted epoch can be continued."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Batch(NamedTuple):
     """The batch of a training step.
 
     Args:
-        images: ``(n, c, h, w)``, as the network expects them.
-        labels: their classes ``(n,)``.
-        indices: which images of the data set they are ``(n,)``.
+        images: images ``(n, c, h, w)``, as the network expects them.
+        labels: classes of the images, ``(n,)``.
+        indices: indices of the images in the data set, ``(n,)``.
 
     Examples:
         >>> import torch
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A batch sampler that can resume inside an epoch, as those of this library can.
+    """Protocol of batch samplers that can resume inside an epoch, such as those of this library.
 
     Examples:
         >>> from likewise.data.samplers import RandomBatchSampler
@@ -45,21 +45,21 @@ class Resumable(Protocol):
     """
 
     def __iter__(self) -> Iterator[list[int]]:
-        """The remaining batches."""
+        """Yield the remaining batches."""
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """The state after a number of batches of an epoch."""
+        """Return the state after a number of batches of an epoch."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state."""
 
 
 class ResumableLoader(ABC, Generic[AnyBatch]):
-    """Batches of a sampler; it remembers how many it has returned, so that an epoch can be continued.
+    """Batches of a sampler, counted as they are returned, so that an interrupted epoch can be continued.
 
     Args:
-        batches: which samples make each batch: a batch sampler, or a list of index lists.
-        device: the device of the batches.
+        batches: the samples of each batch: a batch sampler, or a list of index lists.
+        device: device of the batches.
 
     Examples:
         >>> class Squares(ResumableLoader):
@@ -77,11 +77,11 @@ class ResumableLoader(ABC, Generic[AnyBatch]):
 
     @abstractmethod
     def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[AnyBatch]:
-        """Batches for steps and the indices of their samples."""
+        """Yield the batch of each step, from the indices of its samples."""
 
     def __len__(self) -> int:
         if not isinstance(self.batches, Sized):
-            raise TypeError(f"batches must have a length for this, but it is a {type(self.batches).__name__}")
+            raise TypeError(f"batches must have a length for len(loader), but it is a {type(self.batches).__name__}")
         return len(self.batches)
 
     def set_epoch(self, epoch: int) -> None:
@@ -89,7 +89,7 @@ class ResumableLoader(ABC, Generic[AnyBatch]):
         self.epoch, self.step = epoch, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch, the number of its batches that were returned, and the state of the sampler."""
+        """Return the epoch, the number of its batches that were returned, and the state of the sampler."""
         state: dict[str, Any] = {"epoch": self.epoch, "step": self.step}
         if isinstance(self.batches, Resumable):
             state["batches"] = self.batches.state_dict(epoch=self.epoch, position=self.step)
@@ -102,7 +102,7 @@ class ResumableLoader(ABC, Generic[AnyBatch]):
         self.epoch, self.step = state["epoch"], state["step"]
 
     def __iter__(self) -> Iterator[AnyBatch]:
-        """The remaining batches of this epoch; after the last one the epoch advances."""
+        """Yield the remaining batches of this epoch; after the last one the epoch advances."""
         work = ((step, torch.as_tensor(indices, dtype=torch.int64)) for step, indices in self._steps())
         for batch in self.make_batches(work):
             self.step += 1
@@ -110,7 +110,7 @@ class ResumableLoader(ABC, Generic[AnyBatch]):
         self.epoch, self.step = self.epoch + 1, 0
 
     def _steps(self) -> Iterator[tuple[int, Indices]]:
-        if isinstance(self.batches, Resumable):  # it may be ahead, by what was made and not handed out
+        if isinstance(self.batches, Resumable):  # it may be ahead by the batches that were prepared but not returned
             self.batches.load_state_dict(self.batches.state_dict(epoch=self.epoch, position=self.step))
             return enumerate(self.batches, self.step)
         if hasattr(self.batches, "set_epoch"):

@@ -1,13 +1,13 @@
-"""Batch samplers: which images make up each batch.
+"""Batch samplers: they select the images of each batch.
 
-Give one to a loader, ``DataLoader(data, batch_sampler=PerClassSampler(data.labels))``.  All of them:
+Pass one to a loader: ``DataLoader(data, batch_sampler=PerClassSampler(data.labels))``.  All samplers
 
 - draw the same batches for the same seed and epoch, on every machine;
-- go on to the next epoch when one has been drawn to its end, or where `ResumableSampler.set_epoch` says;
-- give each of ``world_size`` processes its share of every batch, so that all make the same number of steps and none
-  sees an image of another;
+- advance to the next epoch at the end of an epoch, or to the one set with `ResumableSampler.set_epoch`;
+- give each of ``world_size`` processes a shard of every batch, so that all processes take the same number of steps and
+  the shards have no image in common;
 - continue in the middle of an epoch after `ResumableSampler.load_state_dict`;
-- deal images and classes like cards: none comes again before all others have come.
+- draw images and classes without replacement: none repeats before all have been drawn.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Labels = Tensor | Array | Sequence[int]
 
 
 class ResumableSampler(Sampler[list[int]], ABC):
-    """The base of batch samplers: epochs, ranks and resumption; a subclass defines the batches.
+    """Base class of batch samplers: epochs, ranks and resumption; a subclass defines the batches.
 
     Args:
-        labels: one for each image.
-        batch_size: of the batch that all processes share.
-        settings: what else the batches depend on; a state is only loaded where they are the same.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: which share of each batch this process takes.
-        world_size: the number of processes that share each batch.
+        labels: label of each image, ``(n,)``.
+        batch_size: number of images in a batch, over all processes.
+        settings: everything else that the batches depend on; a state is loaded only into a sampler with equal settings.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process, which selects its shard of each batch.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> class InOrder(ResumableSampler):
@@ -71,13 +71,13 @@ class ResumableSampler(Sampler[list[int]], ABC):
         self.rank = rank
         self.epoch = 0
         self.position = 0
-        self._start = 0  # where this epoch is begun: not at 0 after loading a state
-        self._origin = 0, 0  # epoch and position of the last mining: there random numbers begin again
+        self._start = 0  # first position of this epoch: not 0 after a state was loaded
+        self._origin = 0, 0  # epoch and position of the last mining, where random numbers start again
         self._settings = {"batch_size": self.batch_size, "steps": self.steps, "seed": self.seed, **settings}
 
     @abstractmethod
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
-        """An endless iterator of the batches of all processes, determined by ``source``."""
+        """Yield the batches of all processes without end; they depend only on ``source``."""
 
     def __len__(self) -> int:
         return self.steps
@@ -90,25 +90,25 @@ class ResumableSampler(Sampler[list[int]], ABC):
             if step >= start:
                 self.position = step + 1
                 yield batch[self.rank * share : (self.rank + 1) * share]
-        if self.epoch == epoch:  # no other epoch was set meanwhile
+        if self.epoch == epoch:  # set_epoch was not called during the iteration
             self.set_epoch(epoch + 1)
 
     def _begin(self, epoch: int) -> int:
-        """The position in an epoch at which its random numbers begin: not 0 after mining in the middle of it."""
+        """Return the position in an epoch at which its random numbers start: 0, unless mining happened inside the epoch."""
         return self._origin[1] if self._origin[0] == epoch else 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch; the epoch of a loaded state continues where that was."""
+        """Set the epoch; the epoch of a loaded state continues at its position."""
         if whole_number("epoch", epoch, 0) != self.epoch:
             self.epoch, self.position, self._start = epoch, 0, 0
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """The state after the last batch, for `load_state_dict`.
+        """Return the state after the last batch, for `load_state_dict`.
 
         Args:
-            epoch: where the training is; give both where a loader's workers fetch ahead, for the sampler only knows
-                what was fetched.
-            position: how many batches of that epoch were trained on.
+            epoch: current epoch; pass epoch and position if the workers of a loader fetch ahead, because the sampler
+                counts the batches that were fetched.
+            position: number of finished batches of that epoch.
         """
         return {
             "sampler": type(self).__name__,
@@ -120,9 +120,9 @@ class ResumableSampler(Sampler[list[int]], ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where the state was taken; rank and number of processes may have changed, nothing else.
+        """Restore a state; only the rank and the number of processes may differ.
 
-        The place stays: an epoch that starts again starts there, until it was drawn to its end or another one is set.
+        The position stays until the epoch ends or another epoch is set: iterating again starts at the same position.
         """
         mine = self.state_dict()
         for name in ("sampler", "labels"):
@@ -146,12 +146,12 @@ class RandomBatchSampler(ResumableSampler):
     """Random images of all classes; no image repeats before all have been drawn.
 
     Args:
-        labels: one for each image.
-        batch_size: of the batch that all processes share.
-        steps: batches in an epoch; by default each image comes once, but for the last few that make no whole batch.
-        seed: of all choices.
-        rank: which share of each batch this process takes.
-        world_size: the number of processes that share each batch.
+        labels: label of each image, ``(n,)``.
+        batch_size: number of images in a batch, over all processes.
+        steps: batches per epoch; by default each image is drawn once, without an incomplete last batch.
+        seed: seed of all random choices.
+        rank: rank of this process, which selects its shard of each batch.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> sampler = RandomBatchSampler([0, 0, 1, 1, 2], batch_size=2)
@@ -176,7 +176,7 @@ class RandomBatchSampler(ResumableSampler):
             raise ValueError(
                 f"batch_size must be at most the number of images, {len(self.labels)}, but it is {batch_size}"
             )
-        divisible("batch_size", batch_size, "world_size", world_size)
+        check_divisible("batch_size", batch_size, "world_size", world_size)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
         deck = Deck(np.arange(len(self.labels)), source)
@@ -185,19 +185,18 @@ class RandomBatchSampler(ResumableSampler):
 
 
 class PerClassSampler(ResumableSampler):
-    """Some classes, with the same number of images each: ``classes`` x ``per_class``, class by class.
+    """Batches of the same number of images per class: ``classes`` x ``per_class`` images, class by class.
 
-    The images of a class are all different, unless it has fewer than ``per_class``: then all of them come, and some
-    of them again.
+    The images of a class are distinct; if a class has fewer than ``per_class`` images, some are repeated.
 
     Args:
-        labels: one for each image.
+        labels: label of each image, ``(n,)``.
         classes: number of different classes in a batch.
-        per_class: how many images of each.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: the rank of this process, which takes whole classes of each batch.
-        world_size: the number of processes that share each batch.
+        per_class: number of images per class.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process; it gets whole classes of each batch.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> labels = [0, 0, 0, 1, 1, 2, 2, 2]
@@ -227,8 +226,8 @@ class PerClassSampler(ResumableSampler):
             rank=rank,
             world_size=world_size,
         )
-        enough_classes(classes, len(np.unique(self.labels)))
-        divisible("classes", classes, "world_size", world_size)
+        check_enough_classes(classes, len(np.unique(self.labels)))
+        check_divisible("classes", classes, "world_size", world_size)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
         decks = Decks(self.labels, source)
@@ -238,17 +237,17 @@ class PerClassSampler(ResumableSampler):
 
 
 class PairSampler(ResumableSampler):
-    """Two images of each of several classes, pair after pair, for the N-pair loss (Sohn 2016).
+    """Batches of two images per class, pair after pair, for the N-pair loss (Sohn 2016).
 
-    A class with one image has no pair and is never drawn; a warning reports their number.
+    A class with one image is never drawn; a warning reports the number of such classes.
 
     Args:
-        labels: one for each image.
+        labels: label of each image, ``(n,)``.
         classes: number of different classes in a batch, which has twice as many images.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: which share of each batch this process takes: whole pairs.
-        world_size: the number of processes that share each batch.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process; it gets whole pairs of each batch.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> labels = [0, 0, 1, 1, 2, 2, 2]
@@ -277,9 +276,9 @@ class PairSampler(ResumableSampler):
             rank=rank,
             world_size=world_size,
         )
-        divisible("classes", classes, "world_size", world_size)
-        self._paired = with_pairs(self.labels)
-        enough_classes(classes, len(self._paired), "with two images or more")
+        check_divisible("classes", classes, "world_size", world_size)
+        self._paired = classes_with_pairs(self.labels)
+        check_enough_classes(classes, len(self._paired), "with two images or more")
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
         decks, deck = Decks(self.labels, source), Deck(self._paired, source)
@@ -287,11 +286,11 @@ class PairSampler(ResumableSampler):
             yield [index for number in deck.deal(self.classes) for index in decks.deal(number, 2)]
 
 
-def divisible(name: str, value: int, by: str, divisor: int) -> None:
-    """Check that a number can be shared evenly.
+def check_divisible(name: str, value: int, by: str, divisor: int) -> None:
+    """Check that a number is check_divisible by another.
 
     Examples:
-        >>> divisible("classes", 32, "world_size", 3)
+        >>> check_divisible("classes", 32, "world_size", 3)
         Traceback (most recent call last):
         ValueError: classes must be a multiple of world_size, 3, but it is 32
     """
@@ -299,11 +298,11 @@ def divisible(name: str, value: int, by: str, divisor: int) -> None:
         raise ValueError(f"{name} must be a multiple of {by}, {divisor}, but it is {value}")
 
 
-def enough_classes(wanted: int, there: int, which: str = "") -> None:
+def check_enough_classes(wanted: int, there: int, which: str = "") -> None:
     """Check that there are as many classes as a batch needs.
 
     Examples:
-        >>> enough_classes(32, 10)
+        >>> check_enough_classes(32, 10)
         Traceback (most recent call last):
         ValueError: classes must be at most 10, the number of classes, but it is 32
     """
@@ -312,11 +311,11 @@ def enough_classes(wanted: int, there: int, which: str = "") -> None:
         raise ValueError(f"classes must be at most {there}, {number}, but it is {wanted}")
 
 
-def with_pairs(labels: Array) -> Array:
-    """The places of the classes that have two images or more; a warning says how many have not.
+def classes_with_pairs(labels: Array) -> Array:
+    """Return the positions of the classes with two or more images; warn about the number of other classes.
 
     Examples:
-        >>> with_pairs(np.array([4, 6, 6, 4]))
+        >>> classes_with_pairs(np.array([4, 6, 6, 4]))
         array([0, 1])
     """
     sizes = np.unique(labels, return_counts=True)[1]
@@ -330,7 +329,7 @@ def with_pairs(labels: Array) -> Array:
 
 
 def label_array(name: str, labels: Labels) -> Array:
-    """Labels as numpy has them.
+    """Return labels as a numpy array.
 
     Examples:
         >>> label_array("labels", [0, 1])
@@ -345,7 +344,7 @@ def label_array(name: str, labels: Labels) -> Array:
 
 
 def checksum(array: Array) -> str:
-    """A checksum of whole numbers or booleans.
+    """Return a checksum of an array of integers or booleans.
 
     Examples:
         >>> checksum(np.array([1, 2]))[:8]

@@ -1,9 +1,9 @@
-"""Images decoded once into files of plain bytes, by several processes, so that a process may die at any moment.
+"""Shards of decoded images: files of plain bytes, written by several processes, any of which may be killed.
 
-A store is a folder.  Every shard of it is a file of pixels and a short JSON file, both written aside and renamed, the
-JSON last: a shard exists when its JSON does.  ``index.json`` comes when all shards are there.  Whoever finds shards
-without an index goes on from them.  Several processes may fill one folder: each takes the shards in an order of its own,
-leaves out those that it finds done, and where two make the same shard they make the same bytes.
+A store is a folder.  Each shard is a file of pixels and a short JSON file.  Both are written to a temporary file and
+renamed, the JSON last, so a shard exists if its JSON does.  ``index.json`` is written when all shards exist; a process
+that finds shards without an index continues from them.  Several processes may fill one folder: each takes the shards in
+a random order and skips those that are finished; two processes that make the same shard write the same bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from likewise.files import atomic_write
 from likewise.progress import progress
 
 IMAGES = 256
-"""Images in a shard."""
+"""Images per shard."""
 
 PART = ".part"
 """The suffix of files that are being written."""
@@ -38,24 +38,24 @@ Bytes = NDArray[np.uint8]
 
 
 class Source(Protocol):
-    """What can be stored: any data set of this library."""
+    """Protocol of data that can be stored: any data set of this library."""
 
     def __len__(self) -> int:
         """The number of images."""
 
     def image(self, index: int) -> Image.Image:
-        """Decode one of them."""
+        """Decode an image."""
 
     def source(self, index: int) -> str:
-        """The source of an image."""
+        """Return the source of an image."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How images are stored.
+    """The stored size of images.
 
     Args:
-        size: the length of the shorter side, in pixels; smaller images stay as they are.
+        size: length of the shorter side, in pixels; smaller images keep their size.
         max_ratio: the largest ratio of the longer side to the shorter one; longer images are cut at both ends.
 
     Examples:
@@ -72,7 +72,7 @@ class Shape:
     max_ratio: float
 
     def of(self, image: Image.Image) -> Bytes:
-        """The pixels of an image as they are stored: ``(h, w, 3)``."""
+        """Return the pixels of an image as they are stored: ``(h, w, 3)``."""
         shorter, longer = min(image.size), min(float(max(image.size)), self.max_ratio * min(image.size))
         box: tuple[float, float, float, float] = (0, 0, *image.size)
         if longer < max(image.size):
@@ -88,7 +88,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Shard:
-    """The index of a shard: the sizes of its images, its length, its checksum, and the images that could not be read."""
+    """The index of a shard: the sizes of its images, its length, its checksum, and its broken images."""
 
     heights: list[int]
     widths: list[int]
@@ -97,12 +97,12 @@ class Shard:
 
     @property
     def nbytes(self) -> int:
-        """The length of its file of pixels."""
+        """The length of the file of pixels."""
         return 3 * sum(height * width for height, width in zip(self.heights, self.widths, strict=True))
 
 
 def files(folder: Path, number: int) -> tuple[Path, Path]:
-    """The files of a shard: pixels and JSON.
+    """Return the files of a shard: pixels and JSON.
 
     Examples:
         >>> [path.name for path in files(Path("x"), 3)]
@@ -112,7 +112,7 @@ def files(folder: Path, number: int) -> tuple[Path, Path]:
 
 
 def read_shard(folder: Path, number: int) -> Shard | None:
-    """Read a finished shard; ``None`` if it is missing or damaged.
+    """Read a finished shard; return ``None`` if it is missing or damaged.
 
     Examples:
         >>> read_shard(Path("/nowhere"), 0)
@@ -127,7 +127,7 @@ def read_shard(folder: Path, number: int) -> Shard | None:
 
 @contextlib.contextmanager
 def shared_write(path: Path) -> Iterator[Path]:
-    """Write a file that other processes write, too, with the same bytes: one that finished may remove our copy.
+    """Write a file that other processes may write at the same time with the same bytes, and remove temporary files.
 
     Examples:
         >>> import tempfile
@@ -147,7 +147,7 @@ def shared_write(path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _Work(Dataset[tuple[int, Shard | Broken]]):
-    """The missing shards: indexing makes one, in the process that asks."""
+    """The missing shards; indexing makes one, in the calling process."""
 
     source: Source
     folder: Path
@@ -156,7 +156,7 @@ class _Work(Dataset[tuple[int, Shard | Broken]]):
 
     def __getitem__(self, number: int) -> tuple[int, Shard | Broken]:
         done = self.find_finished(number)
-        if done is not None:  # another process was faster
+        if done is not None:  # another process has finished it
             return number, done
         images: list[Bytes] = []
         broken: list[Broken] = []
@@ -171,7 +171,7 @@ class _Work(Dataset[tuple[int, Shard | Broken]]):
         return number, self._write(number, images, broken)
 
     def find_finished(self, number: int) -> Shard | None:
-        """The shard if it is there; one with broken images is tried again where those are not to be skipped."""
+        """Return the shard if it is finished; one with broken images is made again unless they are skipped."""
         done = read_shard(self.folder, number)
         return done if done is not None and (self.skip_broken or not done.broken) else None
 
@@ -205,13 +205,13 @@ def build(
 
     Args:
         source: the images.
-        folder: where the store is, or will be.
-        shape: how images are stored.
-        workers: processes; by default one for each core, and 0 for this process itself.
-        skip_broken: record images that cannot be read, and go on.
+        folder: folder of the store.
+        shape: the stored size of images.
+        workers: number of processes; by default one per core; 0 uses this process.
+        skip_broken: record images that cannot be read, and continue.
 
     Raises:
-        BrokenImage: an image cannot be read, and is not to be skipped.
+        BrokenImage: an image cannot be read, and ``skip_broken`` is false.
 
     Examples:
         >>> import tempfile
@@ -229,34 +229,34 @@ def build(
     found = ((number, work.find_finished(number)) for number in numbers)
     shards = {number: shard for number, shard in found if shard is not None}
     missing = [number for number in numbers if number not in shards]
-    random.SystemRandom().shuffle(missing)  # several processes hardly ever make the same shard
+    random.SystemRandom().shuffle(missing)  # so that several processes rarely make the same shard
     wanted = cores() if workers is None else workers
     loader = DataLoader(
         work,
         batch_size=None,
         sampler=missing,
         num_workers=min(wanted, len(missing)) if len(missing) > 1 else 0,
-        collate_fn=_as_it_is,
-        generator=torch.Generator(),  # the loader would draw a seed from the global one
+        collate_fn=_identity,
+        generator=torch.Generator(),  # otherwise the loader draws a seed from the global generator
     )
     done = sum(len(shard.heights) for shard in shards.values())
     with progress("decoding", len(source), "img", done=done) as advance:
         for number, result in loader:
             if isinstance(result, Broken):
-                raise BrokenImage(result.source, f"{result.reason} (skip_broken=True leaves such images out)")
+                raise BrokenImage(result.source, f"{result.reason} (skip_broken=True excludes such images)")
             shards[number] = result
             advance(len(result.heights))
     return [shards[number] for number in numbers]
 
 
-def tidy(folder: Path) -> None:
-    """Remove temporary files of killed processes from a finished store.
+def remove_temporary_files(folder: Path) -> None:
+    """Remove the temporary files of killed processes from a finished store.
 
     Examples:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
         >>> (folder / "00000.u8.1-2.part").touch()
-        >>> tidy(folder)
+        >>> remove_temporary_files(folder)
         >>> list(folder.iterdir())
         []
     """
@@ -265,7 +265,7 @@ def tidy(folder: Path) -> None:
 
 
 def cores() -> int:
-    """The number of cores that this process may use.
+    """Return the number of cores that this process may use.
 
     Examples:
         >>> cores() >= 1
@@ -274,5 +274,5 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
-def _as_it_is(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value

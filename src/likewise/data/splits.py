@@ -1,7 +1,7 @@
-"""Splits of classes into training, validation and test: values that can be printed, saved and checked.
+"""Splits of classes into training, validation and test: immutable values that can be printed, saved and verified.
 
-No class is ever in two parts.  Where the data set is already a training part (``CUB200(split="train")``), split its
-number of classes; where it is whole, split `half_split` of it, and the test classes come along untouched.
+The three parts have no class in common.  For a data set that is a training part (``CUB200(split="train")``), split its
+number of classes; for a whole data set, split the result of `half_split`, which leaves the test classes unchanged.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _FORMAT = "likewise split 1"
 
 @dataclass(frozen=True)
 class Split:
-    """Which classes are for training, for validation and for test.
+    """The classes for training, for validation and for test.
 
     Args:
-        name: how the split was made, in words.
-        classes: how many classes there are; the parts need not use them all.
+        name: description of how the split was made.
+        classes: number of classes; the parts need not use all of them.
         train: training classes.
         val: validation classes.
         test: test classes.
-        seed: of the random choice, where there was one.
+        seed: seed of the random choice, if there was one.
 
     Examples:
         >>> split = Split("by hand", 5, train=[3, 0], test=[4])
@@ -77,7 +77,7 @@ class Split:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of all that the split says, 64 hexadecimal digits."""
+        """SHA-256 of the content of the split, 64 hexadecimal digits."""
         content = json.dumps(self._fields(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -86,7 +86,7 @@ class Split:
         return {"name": self.name, "classes": self.classes, "seed": self.seed, **parts}
 
     def apply(self, dataset: ImageDataset) -> dict[str, ImageDataset]:
-        """The parts of a data set, ``{"train": …, "val": …, "test": …}``, those without classes left out."""
+        """Return the parts of a data set, ``{"train": …, "val": …, "test": …}``, without empty parts."""
         if len(dataset.class_names) != self.classes:
             raise ValueError(
                 f"dataset must have the {self.classes} classes that the split {self.name!r} was made for, "
@@ -96,14 +96,14 @@ class Split:
         return {part: dataset.of_classes(classes) for part, classes in parts.items() if classes}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the split as JSON with its checksum: aside, then renamed, so that no half of it is ever there."""
+        """Write the split as JSON with its checksum; the file is replaced atomically."""
         target = Path(path)
         content = json.dumps({"format": _FORMAT, **self._fields(), "checksum": self.checksum}, indent=1)
         write_text(target, content + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Split:
-        """Read a split that `save` wrote; one that was changed since is refused."""
+        """Read a split that `save` wrote; raise an error if the file was changed since."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         except ValueError as error:
@@ -127,7 +127,7 @@ def half_split(classes: int) -> Split:
     """The classic split (Oh Song et al. 2016): the first half of the classes for training, the second for test.
 
     Args:
-        classes: how many there are; of an odd number, test gets one more.
+        classes: number of classes; if it is odd, test gets one more.
 
     Examples:
         >>> print(half_split(200))
@@ -138,14 +138,14 @@ def half_split(classes: int) -> Split:
 
 
 def fixed_validation(of: Split | int, *, share: float = 0.1, seed: int = 0) -> Split:
-    """Put a random share of the training classes aside for validation (the thesis, Section 5.2: 90/10).
+    """Use a random fraction of the training classes for validation (the thesis, Section 5.2: 90/10).
 
-    Random, because classes that follow each other may be alike: the first three of CUB are albatrosses.
+    The choice is random because consecutive classes may be similar: the first three of CUB are albatrosses.
 
     Args:
-        of: a split whose training classes are to be split, or a number of classes that are all for training.
-        share: of the training classes, rounded to whole classes.
-        seed: of the choice.
+        of: the split whose training classes are divided, or a number of classes that are all for training.
+        share: fraction of the training classes, rounded to whole classes.
+        seed: seed of the choice.
 
     Examples:
         >>> print(fixed_validation(half_split(200)))
@@ -161,20 +161,20 @@ def fixed_validation(of: Split | int, *, share: float = 0.1, seed: int = 0) -> S
         raise ValueError(
             f"share must leave classes on both sides, but {share!r} of {len(split.train)} training classes is {count}"
         )
-    shuffled = _shuffled(split.train, seed)
-    name = _named(split, f"{100.0 * float(share):g}% validation, seed {seed}")
+    shuffled = _shuffle(split.train, seed)
+    name = _extend_name(split, f"{100.0 * float(share):g}% validation, seed {seed}")
     return replace(split, name=name, train=shuffled[count:], val=shuffled[:count], seed=seed)
 
 
 def random_folds(of: Split | int, *, folds: int = 10, seed: int = 0) -> tuple[Split, ...]:
-    """K-fold cross-validation over classes, dealt at random (the thesis, Section 5.1: 10 folds).
+    """K-fold cross-validation over classes in random order (the thesis, Section 5.1: 10 folds).
 
     Every training class is for validation in exactly one fold, and for training in all others.
 
     Args:
-        of: a split whose training classes are to be cut, or a number of classes that are all for training.
-        folds: how many; their sizes differ by one class at most.
-        seed: of the order of the classes.
+        of: the split whose training classes are divided, or a number of classes that are all for training.
+        folds: number of folds; their sizes differ by at most one class.
+        seed: seed of the order of the classes.
 
     Examples:
         >>> folds = random_folds(100)
@@ -184,17 +184,17 @@ def random_folds(of: Split | int, *, folds: int = 10, seed: int = 0) -> tuple[Sp
         random fold 1 of 10, seed 0: 100 classes, 90 train, 10 val, 0 test (7ca545c8)
     """
     split = _training(of)
-    return _folds(split, _shuffled(split.train, seed), folds, "random fold", seed)
+    return _folds(split, _shuffle(split.train, seed), folds, "random fold", seed)
 
 
 def contiguous_folds(of: Split | int, *, folds: int = 4) -> tuple[Split, ...]:
     """K-fold cross-validation over classes in their order (the reality check: 4 folds).
 
-    Of `half_split`, four folds are 0-12.5%, 12.5-25%, 25-37.5% and 37.5-50% of all classes.
+    Four folds of `half_split` are 0-12.5%, 12.5-25%, 25-37.5% and 37.5-50% of all classes.
 
     Args:
-        of: a split whose training classes are to be cut, or a number of classes that are all for training.
-        folds: how many; their sizes differ by one class at most.
+        of: the split whose training classes are divided, or a number of classes that are all for training.
+        folds: number of folds; their sizes differ by at most one class.
 
     Examples:
         >>> folds = contiguous_folds(half_split(16))
@@ -214,14 +214,14 @@ def _folds(split: Split, order: tuple[int, ...], folds: int, what: str, seed: in
     edges = [number * len(order) // count for number in range(count + 1)]
     made = []
     for number, (start, stop) in enumerate(pairwise(edges), 1):
-        name = _named(split, f"{what} {number} of {count}") + ("" if seed is None else f", seed {seed}")
+        name = _extend_name(split, f"{what} {number} of {count}") + ("" if seed is None else f", seed {seed}")
         rest = order[:start] + order[stop:]
         made.append(replace(split, name=name, train=rest, val=order[start:stop], seed=seed))
     return tuple(made)
 
 
 def _training(of: Split | int) -> Split:
-    """A split whose training classes may be divided further."""
+    """Return a split whose training classes may be divided further."""
     if not isinstance(of, Split):
         if not isinstance(of, Integral) or isinstance(of, bool):
             raise TypeError(f"of must be a split or a number of classes, but it is {of!r}")
@@ -231,17 +231,17 @@ def _training(of: Split | int) -> Split:
     return of
 
 
-def _named(split: Split, addition: str) -> str:
+def _extend_name(split: Split, addition: str) -> str:
     return f"{split.name}, {addition}" if split.name else addition
 
 
-def _shuffled(classes: tuple[int, ...], seed: int) -> tuple[int, ...]:
+def _shuffle(classes: tuple[int, ...], seed: int) -> tuple[int, ...]:
     order = RandomSource(whole_number("seed", seed, 0)).order(len(classes))
     return tuple(classes[position] for position in order.tolist())
 
 
 def _classes(part: str, classes: Iterable[int], count: int) -> tuple[int, ...]:
-    """The classes of a part, in order."""
+    """Return the classes of a part in ascending order."""
     chosen = sorted(whole_number(f"every class of {part}", each, 0) for each in classes)
     if chosen and chosen[-1] >= count:
         raise ValueError(f"every class of {part} must be below {count}, the number of classes, but one is {chosen[-1]}")

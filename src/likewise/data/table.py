@@ -1,4 +1,4 @@
-"""A user's own images in a table: CSV or Parquet, one row for each image."""
+"""Images listed in a table: CSV or Parquet, one row per image."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.data.dataset import ImageFiles, Transform, contiguous, missing_files
+from likewise.data.dataset import Transform, renumber
+from likewise.data.image_files import ImageFiles, missing_files
 from likewise.sanitize import unescape_formula
 
 COLUMNS = ("path", "label", "split", "role", "camera", "category", "x", "y", "width", "height")
 TABLES = (".csv", ".tsv", ".parquet")
-"""How the names of tables end."""
+"""File extensions of tables."""
 
 _NEEDED = ("path", "label")
 _BOX = ("x", "y", "width", "height")
 
 
 class ImageTable(ImageFiles):
-    """Images in a table: a path and a label for each, and further columns.
+    """Images listed in a table: a path and a label per row, and optional columns.
 
-    Columns are ``path`` and ``label``, and optionally ``split``, ``role`` (query or gallery), ``camera``, ``category``,
-    and the box ``x``, ``y``, ``width``, ``height`` (empty for the whole image); others are left alone.  Labels are
-    strings or whole numbers; classes are in their order.  In a split either all rows have a role or none, and either all
+    The columns are ``path`` and ``label``, and optionally ``split``, ``role`` (query or gallery), ``camera``, ``category``,
+    and the bounding box ``x``, ``y``, ``width``, ``height`` (empty for the whole image); others are ignored.  Labels are
+    strings or integers; classes are in ascending order.  In a split, either all rows have a role or none, and either all
     have a camera or none.
 
     Args:
         path: a ``.csv``, ``.tsv`` or ``.parquet`` file.
-        root: where relative paths begin; by default the table's folder.
-        split: take the rows of this split; by default all rows.
-        columns: names of columns where they are others, such as ``{"path": "file", "label": "species"}``.
-        levels: names of columns with coarser labels, the finer first, such as ``["genus", "family"]``; then ``levels`` of the
-            data set are labels of shape ``(n, L)``, the class first.
-        tags: the name of a column with several labels per image, a list, or texts with semicolons between them; then
-            ``tags`` of the data set are ``(n, C)`` booleans and ``tag_names`` the names of their columns.
-        name: the name of the data set; by default the table's name.
-        transform: applied to an image returned by ``[index]``.
-        crop: cut each image to its box.
+        root: folder of relative paths; by default the folder of the table.
+        split: read only the rows of this split; by default all rows.
+        columns: titles of columns with other names, such as ``{"path": "file", "label": "species"}``.
+        levels: titles of columns with coarser labels, finer first, such as ``["genus", "family"]``; ``levels`` of the data
+            set is then ``(n, L)``, the class first.
+        tags: title of a column with several labels per image: a list, or a text separated by semicolons; ``tags`` of the
+            data set is then ``(n, C)`` booleans, and ``tag_names`` has the names of its columns.
+        name: name of the data set; by default the name of the table.
+        transform: function applied to an image that ``[index]`` returns.
+        crop: crop each image to its bounding box.
         check: check that every image exists.
 
     Examples:
@@ -111,7 +112,7 @@ class ImageTable(ImageFiles):
 
 @dataclass(frozen=True)
 class TableRows:
-    """The known columns of a table, and where each row is, for messages."""
+    """The known columns of a table, and the line of each row, for messages."""
 
     path: Path
     values: dict[str, list[Any]]
@@ -120,18 +121,18 @@ class TableRows:
     places: list[int]
 
     def fault(self, index: int, column: str, must: str) -> ValueError:
-        """The error about a cell, which names its place."""
+        """Return the error about a cell, which names the cell's position."""
         value = self.values[column][index]
         where = f"{self.path}, {self.row} {self.places[index]}, column {self.titles[column]!r}"
         return ValueError(f"{where}: it must be {must}, but it is {value!r}")
 
     def take(self, indices: Sequence[int]) -> TableRows:
-        """Some of the rows."""
+        """Return the rows at these indices."""
         values = {column: [cells[index] for index in indices] for column, cells in self.values.items()}
         return TableRows(self.path, values, self.titles, self.row, [self.places[index] for index in indices])
 
     def of_split(self, split: str) -> TableRows:
-        """The rows of a split."""
+        """Return the rows of a split."""
         if "split" not in self.values:
             raise ValueError(f"split must be None, because {self.path} has no column 'split', but it is {split!r}")
         kept = [index for index, value in enumerate(self.values["split"]) if str(value) == split]
@@ -141,14 +142,14 @@ class TableRows:
         return self.take(kept)
 
     def texts(self, column: str) -> list[str]:
-        """The cells of a column, all of which must be texts."""
+        """Return the cells of a column, all of which must be texts."""
         for index, value in enumerate(self.values[column]):
             if not isinstance(value, str) or not value:
                 raise self.fault(index, column, "a text")
         return self.values[column]
 
     def classes(self, column: str) -> list[Any]:
-        """Whole numbers where all are, and texts otherwise."""
+        """Return the labels of a column: integers if all cells are integers, and texts otherwise."""
         cells = self.values[column]
         for index, value in enumerate(cells):
             if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
@@ -159,7 +160,7 @@ class TableRows:
             return [str(value) for value in cells]
 
     def tags(self, column: str) -> tuple[Tensor, tuple[str, ...]]:
-        """Which row has which tag, ``(n, C)`` booleans, and the tags in their order."""
+        """Return the tags of each row, ``(n, C)`` booleans, and the names of the tags in order."""
         lists: list[list[str]] = []
         for index, cell in enumerate(self.values[column]):
             if isinstance(cell, str):
@@ -171,7 +172,7 @@ class TableRows:
         return torch.tensor([[name in tags for name in names] for tags in lists]).view(len(lists), -1), tuple(names)
 
     def roles(self, *, whole: bool) -> Tensor | None:
-        """Which rows are queries; None where no row has a role, or where training rows, without one, are among them."""
+        """Return which rows are queries; ``None`` if no row has a role, or if training rows, which have none, are included."""
         cells = self.values.get("role", [])
         for index, value in enumerate(cells):
             if not _blank(value) and value not in ("query", "gallery"):
@@ -184,7 +185,7 @@ class TableRows:
         return torch.tensor([value == "query" for value in cells])
 
     def cameras(self, *, whole: bool) -> Tensor | None:
-        """The camera of each row, counted from 0; None where no row has one, or where training rows have none."""
+        """Return the camera of each row, counted from 0; ``None`` if no row has one, or if training rows have none."""
         blank = [index for index, value in enumerate(self.values.get("camera", [])) if _blank(value)]
         if "camera" not in self.values or len(blank) == len(self.places) or (blank and whole):
             return None
@@ -193,7 +194,7 @@ class TableRows:
         return _classes(self.classes("camera"))[0]
 
     def boxes(self) -> Tensor | None:
-        """Left, top, width and height; NaN where all four cells are empty."""
+        """Return left, top, width and height of each row; NaN where all four cells are empty."""
         if "x" not in self.values:
             return None
         boxes = torch.full((len(self.places), 4), torch.nan)
@@ -216,14 +217,14 @@ def read_rows(
     known: Sequence[str] = COLUMNS,
     needed: Sequence[str] = _NEEDED,
 ) -> TableRows:
-    """The rows of a table.
+    """Read the rows of a table.
 
     Args:
         path: the table.
-        renamed: titles of known columns where they are others.
-        more: titles of further columns, which must be there.
-        known: the columns that are read if they are there.
-        needed: those that must be there.
+        renamed: titles of known columns with other names.
+        more: titles of further columns, which are required.
+        known: columns that are read if they exist.
+        needed: required columns.
     """
     unknown = [column for column in renamed if column not in known]
     if unknown:
@@ -251,10 +252,10 @@ def read_cells(path: Path, columns: Sequence[str] | None = None) -> tuple[dict[s
 
     Args:
         path: a ``.csv``, ``.tsv`` or ``.parquet`` file.
-        columns: read only these, as far as the table has them; by default all.
+        columns: read only these, if the table has them; by default all.
 
     Returns:
-        The cells by column, and where each row stands: the line that it ends on, or the number of the row in a Parquet file.
+        The cells by column, and the position of each row: the line on which it ends, or its number in a Parquet file.
 
     Examples:
         >>> import tempfile
@@ -274,7 +275,7 @@ def read_cells(path: Path, columns: Sequence[str] | None = None) -> tuple[dict[s
 
 
 def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
-    """Columns of a CSV file, and the line that each row ends on."""
+    """Read the columns of a CSV file, and the line on which each row ends."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
         try:
@@ -295,14 +296,14 @@ def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
                     column.append(unescape_formula(cell.strip()))
                 places.append(reader.line_num)
         except csv.Error as error:
-            raise ValueError(f"{path}, line {reader.line_num} is not proper CSV: {error}") from error
+            raise ValueError(f"{path}, line {reader.line_num} is not valid CSV: {error}") from error
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be encoded in UTF-8, but it is not: {error}") from error
     return dict(zip(header, columns, strict=True)), places
 
 
 def _number_sides(header: list[str]) -> list[str]:
-    """The titles of a table; the second ``text`` of a table of pairs is ``text_2``, and the second ``image`` ``image_2``."""
+    """Return the titles of a table; in a table of pairs the second ``text`` is ``text_2``, and the second ``image`` ``image_2``."""
     return [
         f"{title}_2" if title in ("image", "text") and header[:place].count(title) == 1 else title
         for place, title in enumerate(header)
@@ -310,7 +311,7 @@ def _number_sides(header: list[str]) -> list[str]:
 
 
 def _read_parquet(path: Path, columns: Sequence[str] | None) -> tuple[dict[str, list[Any]], list[int]]:
-    """Columns of a Parquet file, and the numbers of its rows, from 1."""
+    """Read the columns of a Parquet file, and the numbers of its rows, from 1."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import read_schema, read_table
@@ -325,11 +326,11 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> tuple[dict[str, 
 
 
 def _classes(values: list[Any]) -> tuple[Tensor, list[str]]:
-    """Labels and names of classes in the order of the values."""
+    """Return labels and class names in the order of the values."""
     kept: list[Any] = sorted(set(values))
     place = {value: position for position, value in enumerate(kept)}
-    return contiguous([place[value] for value in values])[0], [str(value) for value in kept]
+    return renumber([place[value] for value in values])[0], [str(value) for value in kept]
 
 
 def _blank(value: object) -> bool:
-    return value is None or value == "" or value != value  # NaN is what tables put where nothing is
+    return value is None or value == "" or value != value  # NaN marks a missing value

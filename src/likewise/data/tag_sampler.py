@@ -8,23 +8,23 @@ import numpy as np
 from torch import Tensor
 
 from likewise.data.random_source import Array, Deck, RandomSource, whole_number
-from likewise.data.samplers import ResumableSampler, checksum, divisible, enough_classes
+from likewise.data.samplers import ResumableSampler, check_divisible, check_enough_classes, checksum
 
 
 class MultiLabelSampler(ResumableSampler):
-    """Some labels, and as many images that have each: ``classes`` x ``per_class``, label by label.
+    """Batches of some labels and the same number of images per label: ``classes`` x ``per_class`` images, label by label.
 
-    An image has several labels, so it may be drawn for any of them; it is in a batch once, unless the labels of the batch
+    An image with several labels may be drawn for any of them.  It occurs once in a batch, unless the labels of the batch
     have too few images.  A label with fewer than two images is never drawn.
 
     Args:
-        tags: which image has which label, ``(n, C)`` booleans.
-        classes: the number of different labels of a batch.
-        per_class: the number of images drawn for each label.
-        steps: batches per epoch; by default as many as the number of images allows.
-        seed: of all choices.
-        rank: which share of each batch this process takes: the images of whole labels.
-        world_size: the number of processes that share each batch.
+        tags: labels of each image, ``(n, C)`` booleans.
+        classes: number of different labels in a batch.
+        per_class: number of images drawn for each label.
+        steps: batches per epoch; by default, the number of images divided by the batch size.
+        seed: seed of all random choices.
+        rank: rank of this process; it gets the images of whole labels.
+        world_size: number of processes over which each batch is split.
 
     Examples:
         >>> import torch
@@ -61,8 +61,8 @@ class MultiLabelSampler(ResumableSampler):
             world_size=world_size,
         )
         self._images = [images for images in map(np.flatnonzero, marked.T) if len(images) > 1]
-        enough_classes(classes, len(self._images), "with two images or more")
-        divisible("classes", classes, "world_size", world_size)
+        check_enough_classes(classes, len(self._images), "with two images or more")
+        check_divisible("classes", classes, "world_size", world_size)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
         decks = [Deck(images, source) for images in self._images]
@@ -74,7 +74,7 @@ class MultiLabelSampler(ResumableSampler):
             yield batch
 
     def _draw(self, deck: Deck, size: int, taken: set[int]) -> list[int]:
-        """Images of one label, those first that the batch does not have yet."""
+        """Draw images of one label, first those that are not in the batch yet."""
         seen: list[int] = []
         fresh: list[int] = []
         while len(fresh) < self.per_class and len(seen) < 2 * size:

@@ -1,4 +1,4 @@
-"""Find look-alikes: an index of vectors, exact and approximate search, filters, and what is built on them."""
+"""Similarity search: an index of vectors with exact and approximate search, filters, calibration, export and a server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from likewise._lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.search.calibration import Calibration, calibrate
     from likewise.search.card import IndexCard
+    from likewise.search.drafts import purge_versions, restore_version
     from likewise.search.encoder import Encoder
     from likewise.search.index import Index
     from likewise.search.matches import Item, Matches, Rerank
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from likewise.search.store import VectorStore
     from likewise.search.text_encoder import TextEncoder
     from likewise.search.transfer import read_embeddings, write_parquet
-    from likewise.search.versions import check_index, check_version, list_versions, purge_versions, restore_version
+    from likewise.search.versions import check_index, check_version, list_versions
 
 __all__ = [
     "Calibration",
@@ -75,6 +76,7 @@ _PLACES = {
     "calibration": "Calibration Point calibrate",
     "card": "IndexCard",
     "contact_sheet": "Shot draw_contact_sheet",
+    "drafts": "purge_versions restore_version",
     "embedding": "Embedding batch_for embed_batches pixels",
     "encoder": "Encoder",
     "export": "EXPORT_FORMATS ExportedModel export_model",
@@ -91,8 +93,8 @@ _PLACES = {
     "thumbnails": "THUMBNAIL_SIDE thumbnail",
     "transfer": "read_embeddings write_parquet",
     "vectors": "STORAGES",
-    "versions": "check_index check_version is_index list_versions purge_versions restore_version",
+    "versions": "check_index check_version is_index list_versions",
 }
 
-# none of the public names needs faiss, a web server or a database before it is used
+# no public name imports faiss, a web server or a database driver before it is used
 __getattr__, __dir__ = lazy_names(__name__, _PLACES)

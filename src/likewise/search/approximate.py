@@ -1,9 +1,9 @@
-"""Approximate search through faiss: a structure proposes candidates, which are rescored with the index's vectors.
+"""Approximate search with faiss: a structure proposes candidates, which are rescored with the vectors of the index.
 
-HNSW (Malkov and Yashunin 2018) is a graph that is walked toward the query, over vectors of eight bits a number.  IVF-PQ
-(Jégou et al. 2011) looks into the lists of the nearest centers, over vectors of two bits a number.  Scores are those of
-an exact search, because candidates are compared once more by the vectors as they are stored; what is approximate is
-only whether all of the nearest are among them, and that is measured when the structure is built.
+HNSW (Malkov and Yashunin 2018) is a graph that is traversed toward the query, over vectors of eight bits per dimension.
+IVF-PQ (Jégou et al. 2011) scans the lists of the nearest centers, over vectors of two bits per dimension.  Scores equal
+those of exact search, because candidates are rescored with the stored vectors.  Only the set of candidates is
+approximate, and its recall is measured when the structure is built.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from likewise.search.exact import Best, Doubles, Ints, Part, nearest, recall, si
 from likewise.search.vectors import Vectors
 
 INDEX_KINDS = ("auto", "exact", "hnsw", "ivfpq")
-"""How an index may be searched."""
+"""The kinds of search of an index."""
 
 EXACT_BELOW, HNSW_BELOW = 200_000, 5_000_000
-"""Maximum number of items for exact search, and for a graph, whose memory is larger."""
+"""The largest number of items for exact search, and for a graph, which needs more memory."""
 
 TARGET = 0.985
-"""The recall of the ten nearest up to which a search is made more thorough."""
+"""The target recall of the ten nearest: the search effort is increased until it is reached."""
 
 LINKS, CONSTRUCTION = 16, 120
-"""Links of a node in the graph, half of them at each end, and how thoroughly they are chosen."""
+"""Links per node of the graph, half of them at each end, and the number of candidates from which they are chosen."""
 
 POOLS = {"hnsw": (30, 2), "ivfpq": (100, 10)}
-"""Candidates that are rescored: a minimum, and a number per requested result.  Two bits a number leave
-more of the order open than eight do."""
+"""Rescored candidates: a minimum, and a number per requested result.  Two bits per dimension need more of them than
+eight."""
 
 GAIN = 0.002
-"""The recall that doubling the effort must add to be worth it."""
+"""The smallest gain of recall for which the search effort is doubled."""
 
 FEW = 20_000
-"""Items after a filter up to which they are simply compared, all of them."""
+"""The number of items after a filter up to which all of them are compared."""
 
 BATCH = 2**16
-"""Vectors that are handed to faiss at once."""
+"""Vectors that are passed to faiss at once."""
 
 
 def faiss() -> Any:
-    """The package faiss, or a sentence on how to get it.
+    """Import faiss, or raise an error that says how to install it.
 
     Examples:
         >>> faiss().__name__
@@ -62,7 +62,7 @@ def faiss() -> Any:
 
 
 def kind_for(rows: int) -> str:
-    """The default structure for a number of items.
+    """Return the default kind of search for a number of items.
 
     Examples:
         >>> kind_for(10_000), kind_for(1_000_000), kind_for(50_000_000)
@@ -77,8 +77,8 @@ class Near:
     Args:
         structure: the faiss index.
         kind: ``"hnsw"`` or ``"ivfpq"``.
-        effort: how thoroughly it is searched: candidates of the graph's walk, or lists that are looked into.
-        places: for each row that it covers the position in the structure, increasing; ``None`` if they are equal.
+        effort: search effort: the number of candidates in the graph, or of lists that are scanned.
+        places: position in the structure of each row that it covers, increasing; ``None`` if rows and positions are equal.
 
     Examples:
         >>> vectors = Vectors(np.eye(8, dtype=np.float32))
@@ -96,21 +96,21 @@ class Near:
 
         Args:
             content: the bytes.
-            about: what the card says of it.
-            covered: the ids of the items that it was built of.
-            ids: the ids of those of them that are still there.
+            about: the entry of the structure in the card.
+            covered: ids of the items that it was built from.
+            ids: ids of those items that are still in the index.
         """
         places = None if len(ids) == len(covered) else np.searchsorted(covered, ids)
         return cls(faiss().deserialize_index(np.asarray(content)), about.kind, int(about.settings["effort"]), places)
 
     def search(self, queries: NDArray[np.float32], parts: Sequence[Part], k: int) -> tuple[Ints, Doubles]:
-        """As `likewise.search.exact.nearest`, but some of the nearest may be missing.
+        """Search like `likewise.search.exact.nearest`, but without a guarantee that all nearest items are found.
 
-        Where a filter leaves few, these are compared one by one, so that none is missing.
+        If a filter leaves few items, all of them are compared, and the result is exact.
 
         Args:
-            queries: ``(m, d)``, of unit length.
-            parts: what is searched; the structure covers the first, and the others are searched exactly.
+            queries: queries ``(m, d)``, of unit length.
+            parts: the vectors to search; the structure covers the first part, and the others are searched exactly.
             k: number of results.
         """
         covered, *others = parts
@@ -133,7 +133,7 @@ class Near:
         library, total = faiss(), int(self.structure.ntotal)
         selector, effort = None, self.effort
         if len(part) < total:
-            # only a share of the visited items passes the filter, so the walk is longer
+            # only a fraction of the visited items passes the filter, so more of them are visited
             effort = math.ceil(effort * total / len(part))
             mask = np.zeros(total, bool)
             mask[part.selected_rows if self.places is None else self.places[part.selected_rows]] = True
@@ -142,18 +142,18 @@ class Near:
             settings = library.SearchParametersHNSW(efSearch=max(effort, pool), sel=selector)
         else:
             settings = library.SearchParametersIVF(nprobe=min(effort, self.structure.nlist), sel=selector)
-        # faiss.contrib.torch_utils, which other libraries import, puts a search without `params` before this one
+        # faiss.contrib.torch_utils, which other libraries import, replaces this method by one without `params`
         search = getattr(self.structure, "search_numpy", self.structure.search)
-        places: Ints = search(_padded(queries, self.structure.d), pool, params=settings)[1]
+        places: Ints = search(_pad(queries, self.structure.d), pool, params=settings)[1]
         if self.places is None:
             return places
-        rows = np.searchsorted(self.places, places)  # −1 is before the first
+        rows = np.searchsorted(self.places, places)  # −1 is below the first position
         rows[places < 0] = -1
         return rows
 
 
 def build(vectors: Vectors, kind: str) -> Any:
-    """Make a structure of stored vectors.
+    """Build a structure over stored vectors.
 
     Examples:
         >>> build(Vectors(np.eye(8, dtype=np.float32)), "hnsw").ntotal
@@ -166,24 +166,24 @@ def build(vectors: Vectors, kind: str) -> Any:
         structure.hnsw.efConstruction = CONSTRUCTION
         structure.train(_sample(vectors, 100_000))
     else:
-        wide = -(-dim // 8) * 8  # zeros behind change no product
+        wide = -(-dim // 8) * 8  # padding with zeros does not change products
         lists = _lists(rows)
         bits = min(8, int(math.log2(max(2, rows))))
         centers = library.IndexFlatIP(wide)
         structure = library.IndexIVFPQ(centers, wide, lists, wide // 4, bits, library.METRIC_INNER_PRODUCT)
         structure.cp.seed = structure.pq.cp.seed = 0
         structure.cp.min_points_per_centroid = structure.pq.cp.min_points_per_centroid = 1
-        structure.train(_padded(_sample(vectors, max(64 * lists, 100_000)), wide))
-    for block in _blocks(vectors):
-        structure.add(_padded(block, structure.d))
+        structure.train(_pad(_sample(vectors, max(64 * lists, 100_000)), wide))
+    for block in _chunks(vectors):
+        structure.add(_pad(block, structure.d))
     return structure
 
 
 def _lists(rows: int) -> int:
-    return max(1, min(rows // 39, round(4.0 * math.sqrt(rows))))  # 39 points for a center is what faiss asks for
+    return max(1, min(rows // 39, round(4.0 * math.sqrt(rows))))  # faiss requires 39 points per center
 
 
-def _blocks(vectors: Vectors) -> Iterator[NDArray[np.float32]]:
+def _chunks(vectors: Vectors) -> Iterator[NDArray[np.float32]]:
     with progress("building", len(vectors), "item") as advance:
         for start in range(0, len(vectors), BATCH):
             block = vectors.take(slice(start, start + BATCH))
@@ -197,19 +197,19 @@ def _sample(vectors: Vectors, count: int) -> NDArray[np.float32]:
     return vectors.take(np.sort(np.random.default_rng(0).choice(len(vectors), count, replace=False)))
 
 
-def _padded(vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
+def _pad(vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
     if vectors.shape[1] == dim:
         return np.ascontiguousarray(vectors, np.float32)
     return np.pad(np.asarray(vectors, np.float32), ((0, 0), (0, dim - vectors.shape[1])))
 
 
-# ------------------------------------------------------------------------------------------------ measured
+# ------------------------------------------------------------------------------------------------ measurement
 
 
 def trial_queries(vectors: Vectors, count: int) -> NDArray[np.float32]:
-    """Queries like those of a user: near items, but none of them.
+    """Return queries like those of a user: near items of the index, but not equal to one.
 
-    Items of the index, each turned in a random direction by as much as it differs from its nearest neighbor.
+    Each is an item of the index, rotated in a random direction by the angle to its nearest neighbor.
 
     Examples:
         >>> trial_queries(Vectors(np.eye(4, dtype=np.float32)), 2).shape
@@ -228,7 +228,7 @@ def trial_queries(vectors: Vectors, count: int) -> NDArray[np.float32]:
 
 
 def efforts(kind: str, rows: int) -> list[int]:
-    """How thoroughly a structure may be searched, from the quickest on.
+    """Return the possible search efforts of a structure, the fastest first.
 
     Examples:
         >>> efforts("ivfpq", 10_000)[-1] == _lists(10_000)
@@ -240,15 +240,15 @@ def efforts(kind: str, rows: int) -> list[int]:
 
 
 def build_structure(vectors: Vectors, kind: str, queries: int) -> tuple[Any, Structure]:
-    """Build a structure, find how thoroughly it must be searched, and measure it.
+    """Build a structure, choose its search effort, and measure its recall and speed.
 
     Args:
-        vectors: as they are stored.
+        vectors: the stored vectors.
         kind: ``"hnsw"`` or ``"ivfpq"``.
-        queries: the number of queries to measure with.
+        queries: number of queries of the measurement.
 
     Returns:
-        faiss' structure, and what the card says of it.
+        The faiss index, and its entry in the card.
 
     Examples:
         >>> vectors = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
@@ -259,29 +259,29 @@ def build_structure(vectors: Vectors, kind: str, queries: int) -> tuple[Any, Str
     """
     structure, part = build(vectors, kind), [Part(vectors)]
     trials = trial_queries(vectors, queries)
-    truth, exact_seconds = _timed(lambda: nearest(trials, part, 10)[0])
+    truth, exact_seconds = _time_second_call(lambda: nearest(trials, part, 10)[0])
     near, reached, seconds = Near(structure, kind, 0), 0.0, exact_seconds
     for effort in efforts(kind, len(vectors)):
         trial = Near(structure, kind, effort)
-        rows, took = _timed(lambda trial=trial: trial.search(trials, part, 10)[0])
+        rows, took = _time_second_call(lambda trial=trial: trial.search(trials, part, 10)[0])
         share = recall(rows, truth)
         if near.effort and share < reached + GAIN:
             break
         near, reached, seconds = trial, share, took
         if reached >= TARGET:
             break
-    settings: Mapping[str, Any] = {"effort": near.effort, **_described(structure, kind)}
+    settings: Mapping[str, Any] = {"effort": near.effort, **_describe(structure, kind)}
     return structure, Structure(kind, settings, reached, len(trials), round(exact_seconds / seconds, 1))
 
 
-def _described(structure: Any, kind: str) -> dict[str, Any]:
+def _describe(structure: Any, kind: str) -> dict[str, Any]:
     if kind == "hnsw":
         return {"links": LINKS, "construction": CONSTRUCTION, "bits": 8}
     return {"lists": int(structure.nlist), "codes": int(structure.pq.M), "bits": int(structure.pq.nbits)}
 
 
-def _timed(function: Any) -> tuple[Any, float]:
-    """What a function returns, and how long it takes the second time: the first one reads pages from the disk."""
+def _time_second_call(function: Any) -> tuple[Any, float]:
+    """Return the result of a function, and the time of its second call: the first one reads pages from the disk."""
     function()
     start = time.perf_counter()
     result = function()

@@ -1,4 +1,4 @@
-"""Arguments of an index: vectors, images and a model are checked and converted."""
+"""Validation and conversion of the arguments of an index: vectors, images and a model."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def check_vectors(name: str, value: Any, dim: int, *, empty: bool = False) -> ND
     """Check that vectors are finite numbers ``(n, d)``, and return them as an array.
 
     Args:
-        name: of the argument; ``"queries"`` may be a single vector.
+        name: name of the argument; ``"queries"`` may be a single vector.
         value: an array, a tensor, or lists.
-        dim: the size that vectors must have.
-        empty: whether there may be none.
+        dim: required dimension of the vectors.
+        empty: whether zero vectors are allowed.
 
     Examples:
         >>> check_vectors("vectors", [[1, 2, 3]], 2)
@@ -51,8 +51,8 @@ def embed_queries(queries: Any, dim: int, encoder: Callable[[], Encoder]) -> Flo
 
     Args:
         queries: vectors, or an image, or several (a path, a PIL image, the bytes of a file).
-        dim: the size of vectors.
-        encoder: loads the model that embeds images; called only if there are any.
+        dim: dimension of the vectors.
+        encoder: function that loads the model for images; called only if there are images.
 
     Examples:
         >>> embed_queries([3.0, 4.0], 2, lambda: None)
@@ -68,12 +68,12 @@ def embed_queries(queries: Any, dim: int, encoder: Callable[[], Encoder]) -> Flo
 def write_model_file(
     model: str | Path | Encoder | None, transform: str | None, folder: Path
 ) -> tuple[Path | None, str | None, str | None]:
-    """Make sure that a model is in a file; returns the file, the name of its transform, and the model's name.
+    """Make sure that a model is in a file; return the file, the name of its transform, and the name of the model.
 
     Args:
-        model: a ``.safetensors`` file, the name of a published trunk, an encoder, or nothing.
-        transform: the name of the requested transform.
-        folder: a folder for the file, where the model is in none yet.
+        model: a ``.safetensors`` file, the name of a published trunk, an encoder, or ``None``.
+        transform: name of the requested transform.
+        folder: folder of the file that is written if the model is not in a file.
 
     Examples:
         >>> write_model_file(None, "glyphs", Path())

@@ -1,10 +1,10 @@
 r"""Calibration: thresholds for false-accept rates, and match probabilities of similarities.
 
-Both come from labeled images that the model has not been trained on.  Every pair of them is a genuine one (same label)
-or an impostor.  With the densities of similarity s among genuine pairs, $g(s)$, and among impostors, $f(s)$, and a share
-π of genuine pairs among those that will be asked about, $P(same | s) = π g(s) / (π g(s) + (1 - π) f(s))$.  The map that is
-kept is for π = ½; another share only shifts the odds.  It is fitted without assuming a shape, but that it rises:
-isotonic regression (Ayer et al. 1955) on groups of equal weight, with straight lines between the groups.
+Both are fitted to labeled images that the model was not trained on.  Every pair of them is genuine (same label) or an
+impostor.  Let $g(s)$ be the density of similarity s among genuine pairs, $f(s)$ that among impostors, and π the prior
+probability of a genuine pair.  Then $P(same | s) = π g(s) / (π g(s) + (1 - π) f(s))$.  The map is stored for π = ½; another
+prior only shifts the odds.  The only assumption of the fit is that the map increases: it is an isotonic regression (Ayer
+et al. 1955) on groups of equal weight, with linear interpolation between the groups.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ BINS = 20_000
 """Number of similarity bins from −1 to 1."""
 
 GROUPS = 200
-"""Initial groups of pairs for isotonic regression: each has a two-hundredth of both kinds' weight."""
+"""Initial groups of pairs for the isotonic regression: each has 1/200 of the weight of both kinds."""
 
 FEWEST = 10
-"""Impostors that a false-accept rate must let through on the validation pairs, or its threshold is a guess."""
+"""The number of impostors that a false-accept rate must accept on the validation pairs; with fewer, its threshold is unreliable."""
 
 ROWS = 2048
 
 
 @dataclass(frozen=True)
 class Point:
-    """A threshold.
+    """A threshold for a false-accept rate.
 
     Args:
-        far: the share of impostors that reach it, at most.
-        threshold: similarities from here on count as the same; infinity where no threshold is strict enough.
-        tar: the share of genuine pairs that reach it.
+        far: upper bound of the fraction of impostors at or above the threshold.
+        threshold: smallest similarity that counts as the same; infinity if no threshold is strict enough.
+        tar: fraction of genuine pairs at or above the threshold.
 
     Examples:
         >>> Point(0.01, 0.6, 0.9).threshold
@@ -61,12 +61,12 @@ class Calibration:
 
     Args:
         points: thresholds for false-accept rates.
-        similarities: where the map to probabilities is known, rising.
-        probabilities: that a pair is genuine there, if half of all pairs are; never falling.
+        similarities: increasing similarities at which the map to probabilities is defined.
+        probabilities: probability that a pair is genuine at each of them, if half of all pairs are; non-decreasing.
         genuine: number of genuine pairs in the fit.
         impostors: number of impostor pairs.
-        error: the expected calibration error, measured on classes that were left out of the fit; ``None`` where there
-            were fewer than four classes with two images.
+        error: expected calibration error, measured on classes that were held out of the fit; ``None`` with fewer than
+            four classes of two images.
 
     Examples:
         >>> learned = Calibration((Point(0.1, 0.5, 0.9),), (0.2, 0.8), (0.1, 0.9), 10, 100, None)
@@ -86,11 +86,11 @@ class Calibration:
     error: float | None = None
 
     def probability(self, similarity: float, *, prior: float = 0.5) -> float:
-        """How likely two images of this similarity are the same.
+        """Return the probability that two images of this similarity are the same.
 
         Args:
-            similarity: of the two.
-            prior: how likely that was before looking at them.
+            similarity: cosine of the two images.
+            prior: prior probability that they are the same.
         """
         if not 0.0 < prior < 1.0:
             raise ValueError(f"prior must be between 0 and 1, but it is {prior!r}")
@@ -98,10 +98,10 @@ class Calibration:
         return prior * even / (prior * even + (1.0 - prior) * (1.0 - even))
 
     def threshold(self, *, prior: float = 0.5) -> float:
-        """The similarity from which on two images are more likely the same than not; infinity where none is.
+        """Return the smallest similarity at which two images are more likely the same than not; infinity if there is none.
 
         Args:
-            prior: how likely that was before looking at them.
+            prior: prior probability that two images are the same.
         """
         if self.probability(inf, prior=prior) < 0.5:
             return inf
@@ -110,13 +110,13 @@ class Calibration:
         odds = np.array([self.probability(each, prior=prior) for each in self.similarities])
         after = int(np.argmax(odds >= 0.5))
         low, high = self.similarities[after - 1], self.similarities[after]
-        for _ in range(60):  # the probability rises from low to high
+        for _ in range(60):  # the probability increases from low to high
             middle = (low + high) / 2.0
             low, high = (low, middle) if self.probability(middle, prior=prior) >= 0.5 else (middle, high)
         return high
 
     def point(self, far: float) -> Point:
-        """The threshold for a false-accept rate, which must be one of those that were calibrated."""
+        """Return the threshold for a false-accept rate, which must be one of the calibrated rates."""
         for each in self.points:
             if abs(each.far - far) <= 1e-9 * far:
                 return each
@@ -124,15 +124,15 @@ class Calibration:
         raise ValueError(f"far must be one of the calibrated rates ({known}), but it is {far:g}")
 
     def same(self, similarity: float, far: float) -> bool:
-        """Whether two images of this similarity count as the same, at a false-accept rate."""
+        """Return whether two images of this similarity count as the same, at a false-accept rate."""
         return similarity >= self.point(far).threshold
 
-    def guessed(self) -> tuple[float, ...]:
-        """Rates so small that fewer than ten validation pairs decide where their threshold lies."""
+    def unreliable_rates(self) -> tuple[float, ...]:
+        """Return the rates whose threshold is determined by fewer than ten validation pairs, and therefore unreliable."""
         return tuple(each.far for each in self.points if each.far * self.impostors < FEWEST)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; an infinite threshold is ``None``."""
+        """Return plain values, for JSON; an infinite threshold is ``None``."""
         content = asdict(self) | {"similarities": list(self.similarities), "probabilities": list(self.probabilities)}
         content["points"] = [
             asdict(each) | {"threshold": each.threshold if isfinite(each.threshold) else None} for each in self.points
@@ -141,7 +141,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Calibration:
-        """The inverse of `as_dict`."""
+        """Create a calibration from the result of `as_dict`."""
         try:
             points = tuple(
                 Point(float(each["far"]), inf if each["threshold"] is None else float(each["threshold"]), each["tar"])
@@ -151,7 +151,7 @@ class Calibration:
             return cls(points, where, says, int(content["genuine"]), int(content["impostors"]), content.get("error"))
         except (KeyError, TypeError, ValueError) as wrong:
             raise ValueError(
-                f"the calibration must be one that likewise wrote, but {wrong!r} is wrong with it"
+                f"the calibration must be one that likewise wrote, but {wrong!r} is missing or invalid"
             ) from wrong
 
 
@@ -164,9 +164,9 @@ def calibrate(
     """Fit thresholds and probabilities to all pairs of labeled images.
 
     Args:
-        embeddings: ``(n, d)``; compared by cosine similarity.
-        labels: a class for each, of any kind; classes that the model was not trained on.
-        far: false-accept rates to find thresholds for.
+        embeddings: embeddings ``(n, d)``; compared by cosine similarity.
+        labels: class of each embedding, of any type; classes that the model was not trained on.
+        far: false-accept rates of the thresholds.
 
     Examples:
         >>> embeddings = torch.tensor([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1], [-1.0, -1.0], [-1.0, -0.8]])
@@ -190,7 +190,7 @@ def calibrate(
         tuple(probabilities.tolist()),
         int(counts[0].sum()),
         int(counts[1].sum()),
-        _left_out_error(vectors, codes),
+        _held_out_error(vectors, codes),
     )
 
 
@@ -198,8 +198,8 @@ def count_pairs(units: Tensor, codes: Tensor) -> tuple[Counts, Counts]:
     """Count genuine and impostor pairs in each of `BINS` similarity bins from −1 to 1.
 
     Args:
-        units: ``(n, d)`` of unit length.
-        codes: a class for each.
+        units: embeddings ``(n, d)`` of unit length.
+        codes: class of each.
 
     Examples:
         >>> genuine, impostors = count_pairs(torch.eye(2)[[0, 0, 1]], torch.tensor([5, 5, 6]))
@@ -222,13 +222,14 @@ def count_pairs(units: Tensor, codes: Tensor) -> tuple[Counts, Counts]:
 
 
 def monotone_map(genuine: Counts, impostors: Counts) -> tuple[Floats, Floats]:
-    """Similarities and, never falling, the probability that a pair is genuine there if half of all pairs are.
+    """Return similarities and, non-decreasing, the probability that a pair is genuine there, if half of all pairs are.
 
-    No probability is nearer to 0 or 1 than the number of pairs allows: one in two more than were seen of the other kind.
+    Probabilities keep a distance from 0 and 1 that depends on the number of pairs: one in two more than the pairs seen of
+    the other kind.
 
     Args:
-        genuine: how many genuine pairs there are in each of some equal steps from −1 to 1.
-        impostors: how many impostors.
+        genuine: number of genuine pairs in each of several equal bins from −1 to 1.
+        impostors: number of impostor pairs in each bin.
 
     Examples:
         >>> similarities, probabilities = monotone_map(np.array([0, 0, 1, 3]), np.array([2, 5, 1, 0]))
@@ -251,11 +252,11 @@ def monotone_map(genuine: Counts, impostors: Counts) -> tuple[Floats, Floats]:
 
 
 def isotonic(values: Floats, weights: Floats) -> Floats:
-    """The never falling sequence that is nearest to a sequence in weighted squares.
+    """Return the non-decreasing sequence that is nearest to a sequence in weighted least squares.
 
     Args:
         values: the sequence.
-        weights: the weight of each entry, above 0.
+        weights: weight of each entry, above 0.
 
     Examples:
         >>> isotonic(np.array([1.0, 3.0, 2.0]), np.array([1.0, 1.0, 3.0]))
@@ -268,7 +269,7 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
         means.append(value)
         masses.append(weight)
         sizes.append(1)
-        while len(means) > 1 and means[-2] >= means[-1]:  # neighbors that fall become one
+        while len(means) > 1 and means[-2] >= means[-1]:  # merge decreasing neighbors
             mass = masses[-2] + masses[-1]
             means[-2] = (means[-2] * masses[-2] + means[-1] * masses[-1]) / mass
             masses[-2], sizes[-2] = mass, sizes[-2] + sizes[-1]
@@ -279,17 +280,17 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
 def calibration_error(
     similarities: Floats, probabilities: Floats, genuine: Counts, impostors: Counts, *, bins: int = 15
 ) -> float:
-    """The expected calibration error of a map on counted pairs, both kinds weighing the same (Naeini et al. 2015).
+    """Return the expected calibration error of a map on counted pairs, with equal weight of both kinds (Naeini et al. 2015).
 
-    Pairs are put into equal steps of the probability that they are given; it is the mean over pairs of how far, in
-    their step, the mean probability is from the share of genuine pairs.
+    Pairs are grouped into equal bins of their predicted probability; the error is the mean over pairs of the difference,
+    in their bin, between the mean probability and the fraction of genuine pairs.
 
     Args:
-        similarities: where the map is known.
+        similarities: similarities at which the map is defined.
         probabilities: the predicted probabilities.
-        genuine: how many genuine pairs there are in each of some equal steps of similarity from −1 to 1.
-        impostors: how many impostors.
-        bins: how many steps.
+        genuine: number of genuine pairs in each of several equal bins of similarity from −1 to 1.
+        impostors: number of impostor pairs in each bin.
+        bins: number of bins of probability.
 
     Examples:
         >>> map = np.array([-1.0, 1.0]), np.array([0.25, 0.25])
@@ -304,14 +305,14 @@ def calibration_error(
     return float(np.abs(expected - seen).sum())
 
 
-def _left_out_error(units: Tensor, codes: Tensor) -> float | None:
-    """The mean error of maps that were fitted on one half of the classes, on the other half."""
+def _held_out_error(units: Tensor, codes: Tensor) -> float | None:
+    """Return the mean error of two maps, each fitted on one half of the classes and measured on the other half."""
     sizes = torch.bincount(codes)
     paired = (sizes >= 2).nonzero().flatten()
     if len(paired) < 4:
         return None
     side = torch.arange(len(sizes)) % 2
-    side[paired] = torch.arange(len(paired)) % 2  # classes that make genuine pairs are halved evenly
+    side[paired] = torch.arange(len(paired)) % 2  # classes with genuine pairs are divided evenly
     halves = [count_pairs(units[side[codes] == half], codes[side[codes] == half]) for half in (0, 1)]
     if any(not counts.sum() for half in halves for counts in half):
         return None

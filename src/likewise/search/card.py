@@ -12,7 +12,7 @@ from typing import Any
 from likewise.search.vectors import STORAGES
 
 FORMAT = 2
-"""The version of the layout; 1 had segments and a manifest."""
+"""The version of the format; version 1 had segments and a manifest."""
 
 CARD_FILE = "card.json"
 
@@ -20,19 +20,19 @@ FILES = (
     *("vectors.npy", "scales.npy", "items.arrow", "model.safetensors", "near.faiss", "near.npy"),
     *("thumbnails.bin", "thumbnails-added.bin", "thumbnails.npy"),
 )
-"""Every file that a version may have besides its card."""
+"""All files that a version may have in addition to its card."""
 
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """The model that made an index's vectors.
+    """The model that computed the vectors of an index.
 
     Args:
-        name: the name of its file or trunk.
-        sha256: the checksum of its file.
-        transform: the name of its transform, if one was named.
+        name: name of its file or trunk.
+        sha256: checksum of its file.
+        transform: name of its transform, if one was given.
         card: the card in its file.
-        kept: whether the index has a copy.
+        kept: whether the index has a copy of the model.
 
     Examples:
         >>> ModelEntry("best.safetensors", "00aa", None, {}).name
@@ -48,13 +48,13 @@ class ModelEntry:
 
 @dataclass(frozen=True)
 class Structure:
-    """An approximate structure, and the share of an exact search's results that it finds.
+    """An approximate structure and its measured recall.
 
     Args:
         kind: ``"hnsw"`` or ``"ivfpq"``.
-        settings: how it was built and is searched.
-        recall: the share of the ten nearest that it finds, measured; ``None`` if not measured.
-        queries: the number of queries of that measurement.
+        settings: settings of the construction and of the search.
+        recall: measured recall of the ten nearest; ``None`` if not measured.
+        queries: number of queries of that measurement.
         faster: queries per second relative to exact search, on the machine that built it.
 
     Examples:
@@ -71,12 +71,12 @@ class Structure:
 
 @dataclass(frozen=True)
 class Loss:
-    """The cost of storing vectors in fewer bits: the share of the ten nearest that are still the ten nearest.
+    """The cost of storing vectors in fewer bits: the fraction of the ten nearest that stay among the ten nearest.
 
     Args:
-        recall: against float32, measured.
-        queries: the number of queries.
-        among: the number of items.
+        recall: recall against float32, measured.
+        queries: number of queries.
+        among: number of items.
 
     Examples:
         >>> Loss(0.98, 200, 10_000).recall
@@ -93,8 +93,8 @@ class FileEntry:
     """A file of a version.
 
     Args:
-        bytes: its size.
-        sha256: its checksum.
+        bytes: size of the file.
+        sha256: checksum of the file.
 
     Examples:
         >>> FileEntry(128, "00aa").bytes
@@ -110,23 +110,23 @@ class IndexCard:
     """The content and the measurements of an index.
 
     Args:
-        name: its name.
-        dim: the size of its vectors.
-        storage: how they are stored.
+        name: name of the index.
+        dim: dimension of the vectors.
+        storage: storage type of the vectors.
         similarity: the score; always the cosine.
-        rows: the number of items.
-        fields: columns of metadata and what they hold, hidden ones included.
-        next_id: the id of the next new item.
-        model: the model that made the vectors.
+        rows: number of items.
+        fields: columns of metadata and their types, including hidden columns.
+        next_id: id of the next new item.
+        model: the model that computed the vectors.
         near: the approximate structure.
-        loss: the cost of the storage.
-        calibration: when two items are the same, as `likewise.search.Calibration` writes it.
-        root: the folder that relative paths start from.
-        created: when the index was made, in seconds since 1970.
-        changed: when this version was written.
-        change: a description of the change in this version.
-        files: the files of this version; none in a database.
-        version: a word that differs between any two states of the index.
+        loss: the measured cost of the storage type.
+        calibration: thresholds and probabilities of similarities, as written by `likewise.search.Calibration`.
+        root: the folder of relative paths.
+        created: time of creation, in seconds since 1970.
+        changed: time at which this version was written.
+        change: description of the change in this version.
+        files: files of this version; none in a database.
+        version: a string that differs between any two states of the index.
 
     Examples:
         >>> card = IndexCard("birds", 128)
@@ -153,18 +153,18 @@ class IndexCard:
     version: str = ""
 
     def to_json(self) -> str:
-        """The card as JSON, its format first."""
+        """Return the card as JSON, its format first."""
         return json.dumps({"format": FORMAT} | asdict(self), ensure_ascii=False, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> IndexCard:
-        """The inverse of `to_json`; entries that a later likewise of the same format adds are passed over."""
+        """Create a card from the result of `to_json`; entries that a later version of likewise adds to the format are ignored."""
         content = json.loads(text)
         if not isinstance(content, dict) or not isinstance(content.get("format"), int):
             raise ValueError("it has no format")
         if content["format"] > FORMAT:
             raise ValueError(
-                f"it is of format {content['format']} and this likewise knows formats up to {FORMAT}; a newer one reads it"
+                f"it has format {content['format']}, and this version of likewise reads formats up to {FORMAT}; install a newer one"
             )
         known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
         for name, entry in (("model", ModelEntry), ("near", Structure), ("loss", Loss)):
@@ -178,18 +178,18 @@ class IndexCard:
         return card
 
     def _check(self) -> None:
-        """Refuse content that likewise does not write, in particular file names outside of the folder."""
+        """Reject content that likewise does not write, in particular file names outside the folder."""
         if type(self.dim) is not int or self.dim < 1 or self.storage not in STORAGES:
-            raise ValueError(f"it has vectors of {self.dim!r} numbers, stored as {self.storage!r}")
+            raise ValueError(f"it has vectors of dimension {self.dim!r} and storage {self.storage!r}")
         if type(self.rows) is not int or not isinstance(self.created, int | float) or not 0 <= self.created < 2**40:
-            raise ValueError(f"it has {self.rows!r} rows, made at {self.created!r}")
+            raise ValueError(f"it has {self.rows!r} rows and was created at {self.created!r}")
         for name in self.files:
             if name not in FILES:
                 raise ValueError(f"it names a file {name!r}, which is not a file of an index")
 
 
 def read_index_card(version: Path) -> IndexCard:
-    """The card in the folder of a version.
+    """Read the card in the folder of a version.
 
     Examples:
         >>> import tempfile

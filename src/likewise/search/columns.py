@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
 RESERVED = ("id", "path", "label")
-"""Columns that every item has."""
+"""Columns of every item."""
 
 HIDDEN = "_"
-"""What the names of columns begin with that are not shown."""
+"""The prefix of the names of hidden columns."""
 
 
 def arrow() -> Any:
-    """The package pyarrow, or a sentence on how to get it.
+    """Import pyarrow, or raise an error that says how to install it.
 
     Examples:
         >>> arrow().__name__
@@ -38,13 +38,13 @@ def make_table(
     labels: Sequence[str | None] | None = None,
     metadata: Mapping[str, Sequence[Any]] | None = None,
 ) -> Table:
-    """The columns of items as a table, checked.
+    """Build the table of items, with checks.
 
     Args:
-        paths: the file of each item.
-        labels: the class of each, or ``None``.
-        metadata: columns of texts, numbers or truth values; ``None`` and NaN are missing values, and a column of
-            nothing else is left out.
+        paths: file of each item.
+        labels: class of each item, or ``None``.
+        metadata: columns of texts, numbers or booleans; ``None`` and NaN are missing values, and a column with only
+            missing values is dropped.
 
     Examples:
         >>> make_table(["a.png"], metadata={"year": [2021], "place": [None]}).column_names
@@ -58,7 +58,7 @@ def make_table(
     for name, values in (metadata or {}).items():
         if not isinstance(name, str) or not name or name in RESERVED:
             raise ValueError(
-                f"metadata must have columns with names other than {', '.join(RESERVED)}, but has {name!r}"
+                f"metadata must have columns with names other than {', '.join(RESERVED)}, but it has {name!r}"
             )
         columns[name] = _make_column(name, values)
     for name, column in columns.items():
@@ -70,7 +70,7 @@ def make_table(
 
 def _make_column(name: str, values: Sequence[Any]) -> Any:
     pa = arrow()
-    plain = [_plain(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+    plain = [_to_python(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
     kinds = {type(value) for value in plain if value is not None}
     if not kinds:
         return pa.nulls(len(plain))
@@ -83,18 +83,18 @@ def _make_column(name: str, values: Sequence[Any]) -> Any:
     if kinds <= {int, float}:
         return pa.array([None if value is None else float(value) for value in plain], pa.float64())
     listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise TypeError(f"metadata[{name!r}] must be all texts, all numbers or all truth values, but it has {listed}")
+    raise TypeError(f"metadata[{name!r}] must be all texts, all numbers or all booleans, but it has {listed}")
 
 
-def _plain(value: Any) -> Any:
-    """A value as Python's own; NaN is how tables write a missing value."""
+def _to_python(value: Any) -> Any:
+    """Convert a value to a Python type; NaN, which marks a missing value in tables, becomes ``None``."""
     if isinstance(value, np.generic):
         value = value.item()
     return None if value is None or value != value else value
 
 
 def number_rows(table: Table, ids: NDArray[np.int64]) -> Table:
-    """The table with a first column of ids.
+    """Return the table with ids as its first column.
 
     Examples:
         >>> number_rows(make_table(["a.png"]), np.array([7])).column_names
@@ -105,7 +105,7 @@ def number_rows(table: Table, ids: NDArray[np.int64]) -> Table:
 
 
 def kind_of(column_type: Any) -> str | None:
-    """The type of a column: ``"text"``, ``"number"`` or ``"bool"``; ``None`` where all values are missing.
+    """Return the type of a column: ``"text"``, ``"number"`` or ``"bool"``; ``None`` if all values are missing.
 
     Examples:
         >>> kind_of(arrow().int64())
@@ -120,7 +120,7 @@ def kind_of(column_type: Any) -> str | None:
 
 
 def kinds_of(schema: Any) -> dict[str, str]:
-    """Columns of metadata and what they hold, hidden ones included.
+    """Return the columns of metadata and their types, including hidden columns.
 
     Examples:
         >>> kinds_of(make_table(["a.png"], metadata={"year": [2021]}).schema)
@@ -131,7 +131,7 @@ def kinds_of(schema: Any) -> dict[str, str]:
 
 
 def visible_fields(fields: Mapping[str, str]) -> dict[str, str]:
-    """Columns that are shown to users.
+    """Return the columns that are shown to users.
 
     Examples:
         >>> visible_fields({"year": "number", "_stamp": "text"})
@@ -141,7 +141,7 @@ def visible_fields(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def filterable_fields(fields: Mapping[str, str]) -> dict[str, str]:
-    """Columns that a filter may name, and what they hold.
+    """Return the columns that a filter may use, and their types.
 
     Examples:
         >>> filterable_fields({"year": "number"})
@@ -151,7 +151,7 @@ def filterable_fields(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_kinds(fields: Mapping[str, str], table: Table) -> dict[str, str]:
-    """The fields of an index with a table added; refuses a column that holds something else than the index's.
+    """Return the fields of an index with those of a table added; raise an error if a column has another type in the index.
 
     Examples:
         >>> check_kinds({"year": "text"}, make_table(["a.png"], metadata={"year": [2021]}))

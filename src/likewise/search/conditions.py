@@ -1,6 +1,6 @@
-"""Conditions of a filter, printed as an Arrow expression or as a parameterized PostgreSQL condition.
+"""Translation of filter conditions to Arrow expressions and to parameterized PostgreSQL conditions.
 
-Both mean the same: a condition is true or false and never missing.
+Both have the same meaning: a condition is true or false, never missing.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
 SQL_OPERATORS: Mapping[str, str] = {"==": "=", "!=": "<>"}
-"""Where SQL writes an operator differently."""
+"""Operators that SQL spells differently."""
 
 SQL_CASTS: Mapping[str, str] = {"text": "{}", "number": "({})::numeric", "bool": "({})::boolean"}
 
 
 def to_arrow(condition: Condition) -> Expression:
-    """An expression for ``Table.filter``, Arrow data sets and Parquet files.
+    """Return an expression for ``Table.filter``, Arrow data sets and Parquet files.
 
     Examples:
         >>> from likewise.search.filters import parse
@@ -75,11 +75,11 @@ def _arrow_operand(operand: Operand) -> Any:
 
 @dataclass(frozen=True)
 class SqlCondition:
-    """A condition of PostgreSQL in which every name and value of a user is a parameter.
+    """A PostgreSQL condition in which every name and value of a user is a parameter.
 
     Args:
-        sql: with ``%s`` for each parameter.
-        parameters: in their order.
+        sql: the condition, with ``%s`` for each parameter.
+        parameters: the parameters in order.
 
     Examples:
         >>> from likewise.search.filters import parse
@@ -92,7 +92,7 @@ class SqlCondition:
 
 
 def to_sql(condition: Condition | None) -> SqlCondition:
-    """A condition on a table with the columns id, path, label and metadata (jsonb); ``None`` is true.
+    """Return a condition on a table with the columns id, path, label and metadata (jsonb); ``None`` is true.
 
     Examples:
         >>> from likewise.search.filters import parse
@@ -107,7 +107,7 @@ def to_sql(condition: Condition | None) -> SqlCondition:
 
 
 def _sql(condition: Condition, parameters: list[Any]) -> str:
-    """Write a condition; parameters are appended in the order in which they stand."""
+    """Return the SQL of a condition, and append its parameters in the order in which they occur."""
     match condition:
         case Comparison(left, operator, right):
             first, second = _sql_operand(left, parameters), _sql_operand(right, parameters)
@@ -138,4 +138,4 @@ def _sql_operand(operand: Operand, parameters: list[Any]) -> str:
     else:
         parameters.append(operand.name)
         text = SQL_CASTS[operand.kind].format("(metadata ->> %s)")
-    return f'{text} COLLATE "C"' if operand.kind == "text" else text  # by code points, as everywhere
+    return f'{text} COLLATE "C"' if operand.kind == "text" else text  # order by code points, as in Arrow and Python

@@ -1,4 +1,4 @@
-"""Images in batches to vectors: the transform of evaluation, views that are averaged, and the decode-and-embed loop."""
+"""Embedding of images in batches: the evaluation transform, averaged views, and a loop that decodes and embeds."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from likewise.formula import one_of
 from likewise.trunks import Embedder, Preprocessing, TextTrunk
 
 LARGEST, LARGEST_ON_HOST = 512, 16
-"""Images in a batch, at most; on the CPU larger ones only move more memory."""
+"""The largest number of images in a batch; on the CPU larger batches are not faster."""
 
 RATIO = 3.0
-"""How long an image may be; the same as in training."""
+"""The largest ratio of the sides of an image; the same as in training."""
 
 CORNER = 7 / 8
-"""The side of a corner crop, as a share of the image's, where the model is shown the whole image."""
+"""The side of a corner crop, as a fraction of the side of the image, for a model that is evaluated on the whole image."""
 
 Picture: TypeAlias = str | os.PathLike[str] | bytes | Image.Image
-"""An image: its file, the file's bytes, or pixels."""
+"""An image: a path, the bytes of a file, or pixels."""
 
 Extra = TypeVar("Extra")
 
@@ -38,9 +38,9 @@ class EvalTransform:
     """The transform of images in evaluation.
 
     Args:
-        name: in words.
-        cache: the length of the shorter side to which they are shrunk first, as they are for training.
-        augment: crop and scaling.
+        name: description of the transform.
+        cache: length of the shorter side to which images are resized first, as in training.
+        augment: crop and pixel scaling.
 
     Examples:
         >>> EvalTransform("the whole image", 32, TRANSFORMS["glyphs"].test).augment.shape
@@ -53,16 +53,16 @@ class EvalTransform:
 
     @property
     def shape(self) -> Shape:
-        """The size to which an image is reduced."""
+        """The size to which an image is resized first."""
         return Shape(self.cache, RATIO)
 
 
 def eval_transform(model: Embedder, name: str | None) -> EvalTransform:
-    """The transform of a model in evaluation: a named one, or the one that its card implies.
+    """Return the evaluation transform of a model: a named one, or the one that its card implies.
 
     Args:
         model: the network.
-        name: the name of a transform; ``None``: as the model's card says.
+        name: name of a transform; ``None`` for the one in the model's card.
 
     Examples:
         >>> eval_transform(Embedder("convnet", 8), None).name
@@ -81,17 +81,17 @@ def eval_transform(model: Embedder, name: str | None) -> EvalTransform:
         raise ValueError(
             f"transform must be one of {', '.join(sorted(TRANSFORMS))} for a model whose card has no preprocessing"
         )
-    side, size = round(expects.size * 8 / 7), expects.size  # 256 for 224, as is usual
+    side, size = round(expects.size * 8 / 7), expects.size  # 256 for 224, the usual ratio
     augment = Augment(size, CenterCrop(size), resize=side, normalize=expects)
     return EvalTransform(f"shorter side {side}, the middle {size} x {size}, from the model's card", side, augment)
 
 
 @dataclass(frozen=True)
 class Views:
-    """Which views of an image are averaged.
+    """The views of an image over which embeddings are averaged.
 
     Args:
-        flips: the mirrored image, too.
+        flips: also use the mirrored image.
         crops: 1 for the usual crop, 5 for that crop and the four corners.
 
     Examples:
@@ -112,10 +112,10 @@ class Views:
         return self.crops * (1 + self.flips)
 
     def of(self, middle: Tensor, sizes: Tensor) -> Iterator[Draw]:
-        """The crops, view by view.
+        """Yield the crops of each view.
 
         Args:
-            middle: the boxes that are shown otherwise: top, left, height and width, ``(n, 4)``.
+            middle: boxes of the usual crop: top, left, height and width, ``(n, 4)``.
             sizes: heights and widths of the images, ``(n, 2)``.
         """
         for boxes in [middle] if self.crops == 1 else [middle, *_corners(middle, sizes)]:
@@ -124,7 +124,7 @@ class Views:
 
 
 def _corners(middle: Tensor, sizes: Tensor) -> Iterator[Tensor]:
-    """Boxes as large as the middle ones in the corners; somewhat smaller where those are the whole image."""
+    """Yield boxes of the same size in the four corners; slightly smaller ones if the usual crop is the whole image."""
     whole = (middle[:, 2:] >= sizes.double()).all(dim=1, keepdim=True)
     sides = torch.where(whole, middle[:, 2:] * CORNER, middle[:, 2:]).round().clamp_min(1.0)
     rest = (sizes.double() - sides).clamp_min(0.0)
@@ -134,14 +134,14 @@ def _corners(middle: Tensor, sizes: Tensor) -> Iterator[Tensor]:
 
 @dataclass
 class Embedding:
-    """A model with batches that become smaller when memory runs out.
+    """A model with a batch size that is reduced when memory runs out.
 
     Args:
-        model: in evaluation mode, on the device.
+        model: the network, in evaluation mode, on the device.
         device: the device.
-        transform: crop and scaling.
-        batch: images at once.
-        views: which views are averaged.
+        transform: crop and pixel scaling.
+        batch: number of images per batch.
+        views: the views that are averaged.
 
     Examples:
         >>> model = Embedder("convnet", 8).eval()
@@ -157,11 +157,11 @@ class Embedding:
     views: Views = Views()
 
     def __post_init__(self) -> None:
-        if self.device.type == "cpu":  # depthwise convolutions take half the time so
+        if self.device.type == "cpu":  # halves the time of depthwise convolutions
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def __call__(self, images: list[Any]) -> NDArray[np.float32]:
-        """Embed images that were decoded and shrunk."""
+        """Embed images that were decoded and resized."""
         vectors = []
         while images:
             some = images[: self.batch]
@@ -199,7 +199,7 @@ class Embedding:
 
 
 def batch_for(transform: EvalTransform, device: torch.device) -> int:
-    """The number of images that fit into memory: a network's maps take some hundred times the bytes of its input.
+    """Return the number of images that fit into memory: activations need some hundred times the bytes of the input.
 
     Examples:
         >>> 1 <= batch_for(
@@ -218,7 +218,7 @@ def batch_for(transform: EvalTransform, device: torch.device) -> int:
 
 
 def pixels(picture: Picture) -> Image.Image:
-    """An image as upright RGB, from a file, bytes of a file, or a PIL image.
+    """Return an image as upright RGB, from a file, the bytes of a file, or a PIL image.
 
     Examples:
         >>> pixels(Image.new("L", (3, 2))).mode
@@ -236,11 +236,11 @@ class EmbeddedBatch(Generic[Extra]):
     """A batch of images after decoding and embedding.
 
     Args:
-        count: how many images were read, broken ones included.
-        rows: the positions of the images that could be read.
+        count: number of images that were read, including broken ones.
+        rows: positions of the images that could be read.
         vectors: their embeddings ``(len(rows), dim)``.
-        extras: what was computed from each of them.
-        broken: the positions of the others, and why.
+        extras: the results of ``extra`` for each of them.
+        broken: positions of the other images, and the reasons.
 
     Examples:
         >>> EmbeddedBatch(
@@ -264,7 +264,7 @@ def embed_batches(
     Args:
         embedding: the model.
         images: files, bytes of files, or PIL images.
-        extra: computes something else from each decoded image, such as a thumbnail.
+        extra: function of each decoded image, for example one that makes a thumbnail.
         pool: the threads that decode.
 
     Examples:

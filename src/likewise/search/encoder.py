@@ -1,4 +1,4 @@
-"""A model and its transform: from files, bytes or pictures to vectors."""
+"""Image encoder: a model and its transform, from files, bytes or images to vectors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from likewise.trunks import TRUNKS, Card, Embedder
 
 
 class Maps(NamedTuple):
-    """The maps of a convolutional trunk for one image.
+    """The feature maps of a convolutional trunk for one image.
 
     Args:
-        features: ``(C, h, w)``, before the pooling.
-        box: the part of the image that they cover: left, top, right and bottom as shares of its width and height.
+        features: feature maps ``(C, h, w)``, before pooling.
+        box: the region of the image that they cover: left, top, right and bottom as fractions of its width and height.
 
     Examples:
         >>> features, box = Encoder(Embedder("convnet", 8), transform="glyphs").maps(Image.new("L", (32, 32)))
@@ -41,8 +41,8 @@ class Encoder:
     """A model and the transform of its images.
 
     Args:
-        model: a network; it is put into evaluation mode.
-        transform: the name of a transform; by default the one that the model's card implies.
+        model: a network; it is set to evaluation mode.
+        transform: name of a transform; by default the one that the model's card implies.
         device: the device; by default an accelerator if available.
 
     Attributes:
@@ -68,13 +68,13 @@ class Encoder:
 
     @classmethod
     def load(cls, model: str | Path, transform: str | None = None, device: str | torch.device | None = None) -> Encoder:
-        """Read a model from its file, or take a published trunk by its name, with ImageNet's features.
+        """Read a model from its file, or create a published trunk by name, which returns its ImageNet features.
 
         Args:
-            model: a ``.safetensors`` file that an `Embedder` wrote, or a name of `likewise.trunks.TRUNKS` (with other
-                published weights than ``imagenet`` after a colon: ``"resnet50:imagenet-keras"``) or of another
-                package's model (``"timm:…"``).
-            transform: the name of a transform.
+            model: a ``.safetensors`` file that an `Embedder` wrote, or a name in `likewise.trunks.TRUNKS` (with published
+                weights other than ``imagenet`` after a colon: ``"resnet50:imagenet-keras"``) or of a model of another
+                package (``"timm:…"``).
+            transform: name of a transform.
             device: the device.
 
         Examples:
@@ -98,7 +98,7 @@ class Encoder:
 
     @property
     def dim(self) -> int:
-        """The size of the embeddings."""
+        """The dimension of the embeddings."""
         return self.model.dim
 
     @property
@@ -107,15 +107,15 @@ class Encoder:
         return self.model.card()
 
     def embed(self, images: Sequence[Picture], *, flips: bool = False, crops: int = 1) -> NDArray[np.float32]:
-        """Vectors ``(n, dim)`` of images.
+        """Return vectors ``(n, dim)`` of images.
 
         Args:
             images: files, bytes of files, or PIL images.
             flips: average over the image and its mirror image.
-            crops: 1, or 5 to average over the middle and the four corners.
+            crops: 1, or 5 to average over the center and the four corners.
 
         Raises:
-            BrokenImage: one of them cannot be read.
+            BrokenImage: an image cannot be read.
         """
         if isinstance(images, str | os.PathLike | bytes | Image.Image):
             raise TypeError(f"images must be a sequence of images, but it is one {type(images).__name__}")
@@ -124,7 +124,7 @@ class Encoder:
             return np.zeros((0, self.dim), np.float32)
         batch = max(1, self._batch // views.count)
         embedding = Embedding(self.model, self.device, self.transform, batch, views)
-        if len(images) == 1:  # no pool to start
+        if len(images) == 1:  # without a thread pool
             return embedding([self.shrink(images[0])])
         vectors = []
         with ThreadPoolExecutor(cores(), thread_name_prefix="likewise-decode") as pool:
@@ -135,15 +135,15 @@ class Encoder:
         return np.concatenate(vectors)
 
     def shrink(self, image: Picture) -> NDArray[np.uint8]:
-        """The pixels ``(h, w, 3)`` that the transform needs of an image, such as those of its resized copy."""
+        """Return the pixels ``(h, w, 3)`` that the transform needs of an image, such as a resized copy."""
         return self.transform.shape.of(pixels(image))
 
     def embed_shrunk(self, images: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        """Vectors ``(n, dim)`` of at least one image that `shrink` returned: as `embed`, without the images in full size."""
+        """Return vectors ``(n, dim)`` of at least one image that `shrink` returned; equals `embed` of the original images."""
         return Embedding(self.model, self.device, self.transform, self._batch)(list(images))
 
     def maps(self, image: Picture) -> Maps:
-        """The trunk's maps of one image, before pooling and head, for a look at what is alike where."""
+        """Return the feature maps of the trunk for one image, before pooling and head, for heat maps."""
         picture = pixels(image)
         stored = self.shrink(picture)
         draw = self.transform.augment.draw(torch.tensor([stored.shape[:2]]), torch.Generator())
@@ -152,11 +152,13 @@ class Encoder:
             features = self.model.trunk(self.transform.augment.apply([stored], draw).to(self.device))
         if features.ndim != 4:
             raise ValueError("maps needs a convolutional trunk, but this one returns vectors")
-        return Maps(features[0].float().cpu(), _shares(draw.boxes[0].tolist(), stored.shape[:2], picture.size))
+        return Maps(features[0].float().cpu(), _to_fractions(draw.boxes[0].tolist(), stored.shape[:2], picture.size))
 
 
-def _shares(box: list[float], stored: Sequence[int], original: tuple[int, int]) -> tuple[float, float, float, float]:
-    """A box in stored pixels as shares of the original, whose ends are cut off where it is very long."""
+def _to_fractions(
+    box: list[float], stored: Sequence[int], original: tuple[int, int]
+) -> tuple[float, float, float, float]:
+    """Convert a box in stored pixels to fractions of the original, whose ends are cut off if it is very long."""
     (top, left, height, width), (rows, columns) = box, stored
     x = max(0.0, 1.0 - RATIO * original[1] / original[0]) / 2.0
     y = max(0.0, 1.0 - RATIO * original[0] / original[1]) / 2.0

@@ -1,8 +1,8 @@
-"""Exact search: the k most similar, as a sort of all float64 similarities would give them, ties by row order.
+"""Exact search: the k most similar rows, equal to a stable sort of all float64 similarities.
 
-Products are made in float32, block by block.  Rounding may make a difference of at most d roundings, so whatever comes
-that close to the k-th best is looked at again in float64: the result does not depend on block sizes, threads or storage
-order, and equal vectors tie.
+Products are computed in float32, in chunks.  Their rounding error is bounded, so every row within this bound of the k-th
+best is computed again in float64.  The result does not depend on chunk sizes, threads or the order of storage, and equal
+vectors tie.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
 QUERIES = 512
-"""Queries in one product, at most."""
+"""The largest number of queries in one product."""
 
 FEW = 16
-"""Queries up to which a product is made from the other side."""
+"""The number of queries up to which a product is computed with transposed operands."""
 
 SMALL = 2**20
-"""Similarities up to which one core looks through them faster than several."""
+"""The number of similarities up to which one core scans them faster than several."""
 
 ENTRIES = 2**18
-"""Entries of vectors that are compared in float64 at once: what a core's cache holds."""
+"""Entries of vectors that are compared in float64 at once; they fit into the cache of a core."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Stored vectors that are searched, and which of them: all, only some, or all but some.
+    """Stored vectors to search: all rows, only some, or all but some.
 
     Args:
-        vectors: as they are stored.
+        vectors: the stored vectors.
         rows: the only rows that a search may return, increasing.
-        without: rows that a search may not return, increasing.
+        without: rows that a search must not return, increasing.
 
     Examples:
         >>> vectors = Vectors(np.eye(3, dtype=np.float32))
@@ -55,7 +55,7 @@ class Part:
 
     @classmethod
     def of(cls, vectors: Vectors, passed: NDArray[np.bool_]) -> Part:
-        """Those rows that pass: copied where they are few, the others struck out where they are many."""
+        """Return the rows that pass: by a list of them if they are few, by a list of the others if they are many."""
         if 2 * np.count_nonzero(passed) < len(passed):
             return cls(vectors, rows=np.flatnonzero(passed))
         without = np.flatnonzero(~passed)
@@ -67,8 +67,8 @@ class Part:
         return len(self.vectors) - (0 if self.without is None else len(self.without))
 
     @property
-    def walked(self) -> int:
-        """How many rows a search looks at."""
+    def scanned_rows(self) -> int:
+        """The number of rows that a search scans."""
         return len(self.vectors) if self.rows is None else len(self.rows)
 
     @property
@@ -79,33 +79,33 @@ class Part:
         every = np.arange(len(self.vectors))
         return every if self.without is None else np.delete(every, self.without)
 
-    def block(self, start: int, stop: int) -> NDArray[np.float32]:
-        """Vectors from one of the rows that are looked at to another."""
+    def chunk(self, start: int, stop: int) -> NDArray[np.float32]:
+        """Return the vectors of the scanned rows from ``start`` to ``stop``."""
         return self.vectors.take(slice(start, stop) if self.rows is None else self.rows[start:stop])
 
-    def struck(self, start: int, stop: int) -> Ints | None:
-        """Places in such a block that a search may not return."""
+    def excluded(self, start: int, stop: int) -> Ints | None:
+        """Return the positions in such a chunk that a search must not return."""
         if self.without is None:
             return None
         low, high = np.searchsorted(self.without, [start, stop])
         return self.without[low:high] - start if high > low else None
 
     def row(self, place: Ints) -> Ints:
-        """Rows of places."""
+        """Return the rows at these positions."""
         return place if self.rows is None else self.rows[place]
 
 
 def nearest(queries: NDArray[Any], parts: Sequence[Part], k: int, *, memory: int = MEMORY) -> tuple[Ints, Doubles]:
-    """The k most similar rows of each query, best first, and their similarities; −1 and −∞ where there are fewer.
+    """Return the k most similar rows of each query, best first, and their similarities; −1 and −∞ if there are fewer.
 
-    Equals ``np.argsort(-similarities, kind="stable")[:, :k]`` of the whole matrix in float64; rows are counted through
-    all parts.
+    Equals ``np.argsort(-similarities, kind="stable")[:, :k]`` of the whole matrix in float64; rows are counted over all
+    parts.
 
     Args:
-        queries: ``(m, d)``, of unit length.
-        parts: what is searched.
+        queries: queries ``(m, d)``, of unit length.
+        parts: the vectors to search.
         k: number of results.
-        memory: bytes that a block's similarities may take.
+        memory: bytes for the similarities of a chunk.
 
     Examples:
         >>> rows, scores = nearest(np.eye(2), [Part(Vectors(np.array([[0.6, 0.8], [0.6, 0.8]], np.float32)))], 1)
@@ -127,44 +127,44 @@ def _nearest(queries: NDArray[np.float32], parts: Sequence[Part], k: int, memory
     first = 0
     for part in parts:
         step = _step(len(queries), part, memory)
-        for start in range(0, part.walked, step):
-            stop = min(start + step, part.walked)
-            block, struck = part.block(start, stop), part.struck(start, stop)
+        for start in range(0, part.scanned_rows, step):
+            stop = min(start + step, part.scanned_rows)
+            chunk, excluded = part.chunk(start, stop), part.excluded(start, stop)
             with exact_precision(left):
-                scores = _products(left, torch.from_numpy(block))
-            if struck is not None:
-                scores[:, torch.from_numpy(struck)] = -torch.inf
-            query, place = _passing(scores, best.least(scores, slack), struck)
+                scores = _products(left, torch.from_numpy(chunk))
+            if excluded is not None:
+                scores[:, torch.from_numpy(excluded)] = -torch.inf
+            query, place = _passing(scores, best.least(scores, slack), excluded)
             if len(query):
-                best.merge(query, first + part.row(start + place), similarities(queries, Vectors(block), query, place))
+                best.merge(query, first + part.row(start + place), similarities(queries, Vectors(chunk), query, place))
         first += len(part.vectors)
     return best.rows, best.scores
 
 
-def _products(queries: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
-    """Similarities ``(m, b)``; for few queries from the other side, which reads the block once and not in pieces."""
+def _products(queries: torch.Tensor, chunk: torch.Tensor) -> torch.Tensor:
+    """Return similarities ``(m, b)``; for few queries the operands are transposed, which reads the chunk only once."""
     if 1 < len(queries) <= FEW:
-        return torch.mm(block, queries.T).T.contiguous()
-    return torch.mm(queries, block.T)
+        return torch.mm(chunk, queries.T).T.contiguous()
+    return torch.mm(queries, chunk.T)
 
 
-def _passing(scores: torch.Tensor, least: torch.Tensor, struck: Ints | None) -> tuple[Ints, Ints]:
-    """Queries and places whose similarity is worth a second look."""
-    if scores.numel() <= SMALL:  # threads that wait for each other cost more than they save
+def _passing(scores: torch.Tensor, least: torch.Tensor, excluded: Ints | None) -> tuple[Ints, Ints]:
+    """Return queries and positions whose similarity is computed again in float64."""
+    if scores.numel() <= SMALL:  # here threads take longer to synchronize than they save
         passed = scores.numpy() >= least.numpy()[:, None]
-        if struck is not None:
-            passed[:, struck] = False  # −∞ passes where there is no candidate yet
+        if excluded is not None:
+            passed[:, excluded] = False  # every similarity, even −∞, passes while there is no candidate
         rows, columns = np.nonzero(passed)
         return rows.astype(np.int64, copy=False), columns.astype(np.int64, copy=False)
     many = scores >= least[:, None]
-    if struck is not None:
-        many[:, torch.from_numpy(struck)] = False
+    if excluded is not None:
+        many[:, torch.from_numpy(excluded)] = False
     query, place = many.nonzero(as_tuple=True)
     return query.numpy(), place.numpy()
 
 
 def rounding(dim: int) -> float:
-    """How far a float32 product of two unit vectors may be off, whatever the order of its sum.
+    """Return a bound of the rounding error of a float32 product of two unit vectors, for any order of summation.
 
     Examples:
         >>> rounding(128) < 1e-5
@@ -174,19 +174,19 @@ def rounding(dim: int) -> float:
 
 
 def _step(queries: int, part: Part, memory: int) -> int:
-    """Rows in a block: their similarities, a mask, and a copy of the vectors where they are not stored as float32."""
+    """Return the number of rows in a chunk: similarities, a mask, and a copy of vectors that are not stored as float32."""
     copy = 0 if part.rows is None and part.vectors.scales is None else 8 * part.vectors.codes.shape[1]
     return int(min(2**18, max(256, memory // (6 * queries + copy))))
 
 
 def similarities(queries: NDArray[np.float32], vectors: Vectors, query: Ints, rows: Ints) -> Doubles:
-    """Products of pairs in float64, in an order of summation that is the same for every pair.
+    """Return products of pairs in float64, with the same order of summation for every pair.
 
     Args:
-        queries: ``(m, d)``.
-        vectors: as they are stored.
-        query: which query, for each pair.
-        rows: which vector.
+        queries: queries ``(m, d)``.
+        vectors: the stored vectors.
+        query: index of the query of each pair.
+        rows: row of the vector of each pair.
 
     Examples:
         >>> vectors = Vectors(np.eye(2, dtype=np.float32))
@@ -205,8 +205,8 @@ class Best:
     """The k best of each query so far.
 
     Args:
-        queries: how many there are.
-        k: how many candidates each query has.
+        queries: number of queries.
+        k: number of candidates per query.
 
     Examples:
         >>> best = Best(1, 2)
@@ -221,7 +221,7 @@ class Best:
         self.scores = np.full((queries, k), -np.inf)
 
     def least(self, scores: torch.Tensor, slack: float) -> torch.Tensor:
-        """What a float32 similarity must reach to be worth a second look."""
+        """Return the smallest float32 similarity that is computed again in float64."""
         known = torch.from_numpy(self.scores[:, -1]) - slack
         if scores.shape[1] >= self.k and np.isneginf(self.scores[:, -1]).any():
             if scores.numel() <= SMALL:
@@ -232,13 +232,13 @@ class Best:
         return known.float().nextafter(torch.tensor(-torch.inf))
 
     def merge(self, query: Ints, rows: Ints, scores: Doubles) -> None:
-        """Merge the candidates of a block."""
+        """Merge the candidates of a chunk."""
         touched, code = np.unique(query, return_inverse=True)
         old = np.repeat(np.arange(len(touched)), self.k)
         query = np.concatenate([old, code])
         rows = np.concatenate([self.rows[touched].ravel(), rows])
         scores = np.concatenate([self.scores[touched].ravel(), scores])
-        # nothing (-1) has the similarity −∞ and comes last by that
+        # an empty entry (-1) has similarity −∞, which sorts last
         order = np.lexsort((rows, -scores, query))
         starts = np.searchsorted(query[order], np.arange(len(touched)))
         best = order[starts[:, None] + np.arange(self.k)]
@@ -246,7 +246,7 @@ class Best:
 
 
 def recall(rows: Ints, truth: Ints) -> float:
-    """The share of the true neighbors among the rows; −1 stands for no neighbor.
+    """Return the fraction of the true neighbors among the rows; −1 is an empty entry.
 
     Examples:
         >>> recall(np.array([[1, 2], [3, 4]]), np.array([[2, 1], [3, 5]]))

@@ -1,7 +1,7 @@
-"""A trained model for other programs: ONNX, `torch.export`, or a folder for model hubs.
+"""Export of trained models for other programs: ONNX, `torch.export`, or a folder for model hubs.
 
-What is written is read again and compared with the model before it gets its name: a file that exists agrees with torch, on
-random images and batches of several sizes; ``export.json`` says how closely.
+Every file is read again and compared with the model before it gets its final name, on random images and batches of
+several sizes.  An existing file therefore agrees with torch; ``export.json`` records how closely.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ from likewise.search.export_script import write_script
 from likewise.trunks import Card, Embedder, read_card
 
 EXPORT_FORMATS = ("onnx", "torch", "hub")
-"""What a model can be exported to."""
+"""The formats of an export."""
 
 FILES = {"onnx": "model.onnx", "torch": "model.pt2"}
-"""Formats of one file, and its name in a folder."""
+"""Formats that are one file, and the name of that file in a folder."""
 
 TOLERANCE = 1e-4
-"""How far an exported model's embeddings may be from torch's, for embeddings of length one."""
+"""The largest difference between exported and original embeddings, for embeddings of unit length."""
 
 BATCHES = (1, 2, 5)
-"""Sizes of the batches that are compared."""
+"""Batch sizes of the comparison."""
 
 SIZES = ((75, 100), (100, 75), (97, 97), (40, 30))
-"""Heights and widths, in hundredths of what the network's own preprocessing begins with, of images that are compared."""
+"""Heights and widths of the compared images, in percent of the size at which the network's preprocessing starts."""
 
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """What was written, and how it compares with the model.
+    """The files of an export, and their difference from the model.
 
     Args:
         format: one of `EXPORT_FORMATS`.
-        files: their names in the folder.
-        images: on how many random images it was compared with torch.
-        difference: the largest difference of any number of their embeddings.
-        tolerance: how large it could have been.
-        levels: with preprocessing inside, the largest difference to what our evaluation shows the network, in levels
+        files: names of the files in the folder.
+        images: number of random images in the comparison with torch.
+        difference: largest difference of any number of their embeddings.
+        tolerance: largest allowed difference.
+        levels: with preprocessing in the graph, the largest difference of pixels from the evaluation transform, in levels
             of a byte; ``None`` without.
 
     Examples:
@@ -79,7 +79,7 @@ class ExportedModel:
         text = f"{', '.join(self.files)}: within {self.difference:.2g} of torch on {self.images} random images"
         text += f" (at most {self.tolerance:g} is allowed)"
         if self.levels is not None:
-            text += f"; its pixels are within {self.levels:.2g} of 255 levels of our evaluation's"
+            text += f"; its pixels are within {self.levels:.2g} of 255 levels of likewise's evaluation"
         return text
 
 
@@ -93,26 +93,27 @@ def export_model(
     facts: Mapping[str, str] | None = None,
     title: str | None = None,
 ) -> list[ExportedModel]:
-    """Write a model for other programs, and compare what was written with the model.
+    """Write a model for other programs, and compare the written files with the model.
 
-    - ``"onnx"``: ``model.onnx``, for onnxruntime and everything else that reads ONNX, and with preprocessing inside
+    - ``"onnx"``: ``model.onnx``, for onnxruntime and other programs that read ONNX, and, with preprocessing,
       ``embed.py``, a script that embeds images with it and needs neither torch nor this library;
     - ``"torch"``: ``model.pt2``, for ``torch.export.load`` on a machine that has only torch;
     - ``"hub"``: ``model.safetensors``, ``config.json``, ``preprocessor_config.json`` and a model card, ``README.md``.
 
-    Graphs take batches of any size.  With preprocessing they take ``images`` ``(B, H, W, 3)`` in uint8, RGB and
-    upright, of any one size, and do inside what our evaluation does: cut to 3 : 1 at most, shrunk to the shorter side
-    of the data's cache, the middle of it resampled with an antialiased triangle, channels ordered, scaled.  Without it
-    they take ``images`` ``(B, C, h, w)`` in float32, of the size that our evaluation shows, scaled as the card says.
+    Graphs take batches of any size.  With preprocessing they take ``images`` ``(B, H, W, 3)`` in uint8, RGB and upright, all
+    of one size, and apply the evaluation transform: crop to an aspect ratio of at most 3 : 1, resize to the shorter side of
+    the cache, resample the center with an antialiased triangle filter, order the channels, and scale.  Without it they take
+    ``images`` ``(B, C, h, w)`` in float32, of the size of the evaluation transform, scaled as the card says.
 
     Args:
         model: a ``.safetensors`` file that an `Embedder` wrote.
-        folder: where to; made if it is not there.  A name that ends in ``.onnx`` or ``.pt2`` is one file.
-        formats: one or more of `EXPORT_FORMATS`; by default ONNX, or what the file's name ends in.
-        preprocessing: put it into the graphs.
-        transform: the name of a transform; by default the one that the model's card implies.
-        facts: more lines for the model card: what it was trained on, and how.
-        title: what the model card calls it; by default the folder's name.
+        folder: the output folder, which is created if it does not exist.  A name that ends in ``.onnx`` or ``.pt2`` is a
+            single file.
+        formats: one or more of `EXPORT_FORMATS`; by default ONNX, or the format of the file's extension.
+        preprocessing: include the preprocessing in the graphs.
+        transform: name of a transform; by default the one that the model's card implies.
+        facts: additional lines of the model card, such as the training data.
+        title: title of the model card; by default the name of the folder.
 
     Raises:
         ArithmeticError: the written file disagrees with the model; it is deleted.
@@ -133,13 +134,15 @@ def export_model(
     for each in formats:
         one_of("each of formats", each, EXPORT_FORMATS)
     if file is not None and [Path(FILES.get(each, "")).suffix for each in formats] != [file.suffix]:
-        raise ValueError(f"formats must be that of the file {file.name}, or folder a folder, but it is {list(formats)}")
+        raise ValueError(
+            f"formats must be the format of the file {file.name}, but it is {list(formats)}; pass a folder to write several"
+        )
     embedder, card = Embedder.load(model), read_card(model)
     resolved = eval_transform(embedder, transform)
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.glob("*.part"):
         match = PART.fullmatch(left.name)
-        if match is not None and not _is_running(int(match[2])):  # by an export that was killed
+        if match is not None and not _is_running(int(match[2])):  # left by a killed export
             with suppress(PermissionError):
                 left.unlink(missing_ok=True)
     graph = _Graph(embedder, resolved, preprocessing)
@@ -155,25 +158,27 @@ def export_model(
             return done
         if each == "onnx" and preprocessing:
             done[-1] = _add_script(graph, folder, done[-1])
-        _remember(folder, done[-1], resolved)
+        _record(folder, done[-1], resolved)
     return done
 
 
 def _report(formats: Collection[str]) -> Iterator[str]:
-    """The formats one after the other; a graph takes long to trace and to compare, so that each is announced."""
+    """Yield the formats, and report each, because a graph takes long to trace and to compare."""
     with progress("exporting", len(formats), "format", delay=0.0) as advance:
         for each in formats:
-            advance.print_line(f"writing the format {each} and comparing it with torch")
+            advance.print_line(f"writing format {each} and comparing it with torch")
             yield each
             advance(1)
 
 
 def _split_target(target: Path) -> tuple[Path | None, Path]:
-    """The one file that is wanted, or ``None``, and the folder."""
+    """Return the requested single file, or ``None``, and the folder."""
     if target.suffix not in (".onnx", ".pt2"):
         return None, target
     if target.is_dir():
-        raise IsADirectoryError(f"folder must be a new folder or a file, but {target} is a folder with a file's name")
+        raise IsADirectoryError(
+            f"folder must be a folder or the name of a new file, but {target} is a folder with the extension of a file"
+        )
     return target, target.parent
 
 
@@ -184,9 +189,9 @@ def _add_script(graph: _Graph, folder: Path, done: ExportedModel) -> ExportedMod
 
 
 def _is_running(process: int) -> bool:
-    """Whether this machine has a process of this number."""
+    """Return whether this machine has a process with this number."""
     if os.name != "posix":
-        return False  # a file that is being written cannot be removed there
+        return False  # on this system a file that is being written cannot be removed
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -200,11 +205,11 @@ _HUB = ("model.safetensors", "config.json", "preprocessor_config.json", "README.
 PART = re.compile(
     rf"(model\.onnx|model\.pt2|embed\.py|export\.json|{'|'.join(map(re.escape, _HUB))})\.(\d+)-[0-9a-f]{{8}}\.part"
 )
-"""The name of a file that is not finished, see `likewise.files.atomic_write`, with the process that writes it."""
+"""The name of an unfinished file, see `likewise.files.atomic_write`, with the number of the process that writes it."""
 
 
 class _Graph:
-    """A model as it is exported: what it takes, and random images to try it on."""
+    """A model in the form of its export: its input, and random images to test it."""
 
     def __init__(self, embedder: Embedder, transform: EvalTransform, inside: bool) -> None:
         self.embedder, self.transform, self.inside = embedder, transform, inside
@@ -219,10 +224,10 @@ class _Graph:
         return ("batch", "height", "width") if self.inside else ("batch",)
 
     def program(self) -> ExportedProgram:
-        """The graph, with sizes that are left open."""
+        """The graph, with open sizes."""
         example = self.examples()[1]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's, about its own insides
+            warnings.simplefilter("ignore")  # warnings of torch about its internals
             return torch.export.export(
                 self.module,
                 (example,),
@@ -230,7 +235,7 @@ class _Graph:
             )
 
     def examples(self) -> list[Tensor]:
-        """Random images, a batch of each size."""
+        """Return random images, a batch of each size."""
         chooser = torch.Generator().manual_seed(0)
         height, width = self.transform.augment.shape
         if self.inside:
@@ -253,7 +258,7 @@ class _Graph:
 
 
 def _write_graph(graph: _Graph, format: str, file: Path, card: Card) -> ExportedModel:
-    """Write to a temporary name, read, compare, and rename."""
+    """Write to a temporary file, read it, compare it, and rename it."""
     program = graph.program()
     with atomic_write(file) as part:
         if format == "onnx":
@@ -263,17 +268,17 @@ def _write_graph(graph: _Graph, format: str, file: Path, card: Card) -> Exported
         else:
             _save_program(program, part, {"likewise": card.to_json()})
             runner = _torch_runner(part)
-        return _compared(lambda images: runner(images.numpy()), graph, format, (file.name,))
+        return _compare(lambda images: runner(images.numpy()), graph, format, (file.name,))
 
 
 def _copy(model: Path, folder: Path, graph: _Graph) -> ExportedModel:
     with atomic_write(folder / _HUB[0]) as part:
         shutil.copyfile(model, part)
-        return _compared(_Graph(Embedder.load(part), graph.transform, False), graph, "hub", _HUB)
+        return _compare(_Graph(Embedder.load(part), graph.transform, False), graph, "hub", _HUB)
 
 
 def describe(transform: EvalTransform, *, inside: bool) -> str:
-    """What an exported graph takes, in a sentence.
+    """Return a sentence about the input of an exported graph.
 
     Examples:
         >>> print(describe(eval_transform(Embedder("convnet", 8), "glyphs"), inside=False))
@@ -307,10 +312,10 @@ def _torch_runner(path: Path) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
     return run
 
 
-def _compared(
+def _compare(
     written: Callable[[Tensor], NDArray[np.float32]], graph: _Graph, format: str, files: tuple[str, ...]
 ) -> ExportedModel:
-    """How far a written model is from torch's; refuses one that is too far."""
+    """Return the difference between a written model and torch; raise an error if it is too large."""
     worst, largest, count = 0.0, 1.0, 0
     for images in graph.examples():
         truth, output = graph(images), written(images)
@@ -327,7 +332,7 @@ def _compared(
 
 
 def _levels(graph: _Graph) -> float | None:
-    """How far the pixels inside a graph are from what our evaluation shows, in levels of a byte."""
+    """Return the difference between the pixels in a graph and those of the evaluation transform, in levels of a byte."""
     if graph.pixels is None:
         return None
     scale, worst = graph.transform.augment.normalize, 0.0
@@ -338,13 +343,13 @@ def _levels(graph: _Graph) -> float | None:
         worst = max(worst, float(((graph.pixels(images) - transform).abs() / level).max()))
     if worst > 2.01:  # one level for each of the two resamplings
         raise ArithmeticError(
-            f"the graph's pixels differ from our evaluation's by {worst:.2g} levels; the file was removed"
+            f"the graph's pixels differ from those of the evaluation by {worst:.2g} levels; the file was removed"
         )
     return worst
 
 
-def _remember(folder: Path, done: ExportedModel, transform: EvalTransform) -> None:
-    """Add a measurement to those of other formats."""
+def _record(folder: Path, done: ExportedModel, transform: EvalTransform) -> None:
+    """Add a measurement to those of other formats in ``export.json``."""
     place = folder / "export.json"
     try:
         known = json.loads(place.read_text())

@@ -1,4 +1,4 @@
-"""A model's folder in the form that model hubs and their tools read: two JSON files and a model card in Markdown."""
+"""Export of a model as a folder for model hubs: two JSON files and a model card in Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from likewise.search.embedding import EvalTransform
 from likewise.trunks import Card
 
 BILINEAR = 2
-"""Pillow's number of the filter, which preprocessor files use."""
+"""Pillow's number of the resampling filter, which preprocessor files use."""
 
 
 def write_hub(
@@ -25,12 +25,12 @@ def write_hub(
     """Write ``config.json``, ``preprocessor_config.json`` and ``README.md`` next to a model's ``model.safetensors``.
 
     Args:
-        folder: where the model is.
-        card: what its file says about it.
-        transform: from an image to what the network takes.
-        name: the name of that transform, if it is not what the card implies.
-        facts: more lines for the model card.
-        title: what the model card calls it.
+        folder: folder of the model.
+        card: the card in the file of the model.
+        transform: the transform from an image to the input of the network.
+        name: name of the transform, if it differs from the one that the card implies.
+        facts: additional lines of the model card.
+        title: title of the model card.
 
     Examples:
         >>> import tempfile
@@ -55,7 +55,7 @@ def write_hub(
 
 
 def config(card: Card) -> dict[str, Any]:
-    """What ``config.json`` says of a model: its card, and the names that tools look for.
+    """Return the content of ``config.json``: the card of the model, and the keys that tools expect.
 
     Examples:
         >>> from likewise.trunks import Embedder
@@ -73,11 +73,11 @@ def config(card: Card) -> dict[str, Any]:
 
 
 def preprocessor(transform: EvalTransform) -> dict[str, Any]:
-    """How images are transform, as image processors say it: resize, crop, rescale, normalize.
+    """Return the transform in the format of image processors: resize, crop, rescale, normalize.
 
-    These files have no words for blue-first or gray channels; such models have them under ``likewise``, and no
-    ``image_processor_type``, so that no tool silently shows them something else.  Nor do they know that our images
-    are cut to 3 : 1 and shrunk first; it changes pixels of long and of small images a little.
+    The format cannot express BGR or gray channels.  Such models store them under ``likewise`` and have no
+    ``image_processor_type``, so that tools do not silently use a different input.  Neither can it express that images are
+    first cropped to 3 : 1 and resized, which changes pixels of long and of small images slightly.
 
     Examples:
         >>> from likewise.search.embedding import eval_transform
@@ -116,7 +116,7 @@ def preprocessor(transform: EvalTransform) -> dict[str, Any]:
 
 
 def readme(card: Card, transform: EvalTransform, *, name: str | None, facts: Mapping[str, str], title: str) -> str:
-    """The model card: what it is, what was measured, what it is for and what it is not, and how to load it.
+    """Return the model card: description, metrics, intended use, limits, and how to load the model.
 
     Examples:
         >>> from likewise.search.embedding import eval_transform
@@ -133,7 +133,7 @@ def readme(card: Card, transform: EvalTransform, *, name: str | None, facts: Map
 
 
 def _front_matter(card: Card, facts: Mapping[str, str], title: str) -> str:
-    """YAML that hubs read: tags, and metrics under ``model-index``."""
+    """Return the YAML that hubs read: tags, and metrics under ``model-index``."""
     trunk = "own-trunk" if card.trunk is None else str(card.trunk["name"]).replace(":", "-")
     front: dict[str, Any] = {
         "library_name": "likewise",
@@ -141,7 +141,7 @@ def _front_matter(card: Card, facts: Mapping[str, str], title: str) -> str:
         "tags": ["likewise", "metric-learning", "image-retrieval", "image-similarity", trunk],
     }
     if card.metrics:
-        data = facts.get("data", "not said")
+        data = facts.get("data", "not specified")
         metrics = [{"name": name, "type": name, "value": value} for name, value in card.metrics.items()]
         result = {"task": {"type": front["pipeline_tag"]}, "dataset": {"name": data, "type": data}, "metrics": metrics}
         front["model-index"] = [{"name": title, "results": [result]}]
@@ -152,7 +152,7 @@ def _about(card: Card, transform: EvalTransform, facts: Mapping[str, str]) -> st
     trunk = "a custom trunk" if card.trunk is None else f"`{card.trunk['name']}`"
     unit = ", of unit length: compare them by their dot product, higher is closer" if card.normalize else ""
     rows = [
-        f"An image embedding: {trunk}, {card.pool} pooling, head {card.head}; {card.dim} numbers for an image{unit}.\n",
+        f"An image embedding: {trunk}, {card.pool} pooling, head {card.head}; {card.dim} dimensions{unit}.\n",
         f"Preprocessing: {transform.name}.\n",
     ]
     rows += [f"- {name}: {value}" for name, value in facts.items()]
@@ -172,20 +172,20 @@ def _format_measured(card: Card) -> str:
 
 _USE = """## Intended use
 
-To find look-alikes in a collection of images of the kind it was trained on, to group them, and to say whether two show
-the same thing. It returns vectors; a threshold decides what counts as the same, and should be chosen on your own
-labeled images.
+Use it to find similar images in a collection of the kind that it was trained on, to group them, and to decide whether
+two images show the same thing. It returns vectors; a threshold decides what counts as the same, and should be chosen on
+your own labeled images.
 """
 
 
 def _limits(card: Card) -> str:
     rows = [
         "## Limitations\n",
-        "- On images of another kind than those it was trained on its neighbors may mean little.",
+        "- On images of another kind than its training images, its neighbors may not be meaningful.",
         "- A similarity is not a probability"
         + (" without the calibration in `config.json`." if card.calibration else "."),
-        "- It inherits the biases of its training images; it was not examined for use on people, and should"
-        " not decide about them.",
+        "- It inherits the biases of its training images; it was not evaluated for use on people, and must"
+        " not be used for decisions about them.",
         "",
     ]
     return "\n".join(rows)

@@ -1,4 +1,4 @@
-"""Write ONNX files, and compare them with torch in onnxruntime."""
+"""ONNX files: writing them, and running them in onnxruntime."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from torch.export import ExportedProgram
 EXTRA = "an ONNX file needs onnx, onnxscript and onnxruntime: pip install 'likewise[export]'"
 
 OPSET = 20
-"""The version of ONNX's operators, which every runtime of the last years knows."""
+"""The version of the ONNX operators; runtimes of recent years support it."""
 
 
 def write_onnx(program: ExportedProgram, path: Path, metadata: Mapping[str, str], *, open_sides: Sequence[str]) -> None:
-    """Write an exported program as ONNX, with what is known about it in the file's metadata.
+    """Write an exported program as ONNX, with metadata in the file.
 
     Args:
-        program: what `torch.export` made; its first input becomes ``images``, its result ``embeddings``.
+        program: the result of `torch.export`; its first input becomes ``images``, its result ``embeddings``.
         path: the file.
         metadata: texts by name, stored in the file.
-        open_sides: what the first sides of the images are called, which may have any length.
+        open_sides: names of the first dimensions of the images, which may have any size.
 
     Examples:
         >>> import tempfile, torch
@@ -63,7 +63,7 @@ def write_onnx(program: ExportedProgram, path: Path, metadata: Mapping[str, str]
 
 
 def _rename_sides(graph: Any, names: Sequence[str]) -> None:
-    """Sides of any length get our names in place of torch's, which are numbered."""
+    """Rename dimensions of any size from torch's numbered names to ours."""
     [images] = graph.input
     old = [side.dim_param for side in images.type.tensor_type.shape.dim[: len(names)]]
     renamed = dict(zip(old, names, strict=True))
@@ -74,7 +74,7 @@ def _rename_sides(graph: Any, names: Sequence[str]) -> None:
 
 
 def onnx_runner(path: Path) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
-    """What an ONNX file makes of images, on the CPU.
+    """Return a function that runs an ONNX file on images, on the CPU.
 
     Args:
         path: a file that `write_onnx` wrote.
@@ -104,7 +104,7 @@ def onnx_runner(path: Path) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter warns about its own insides and about packages that are not there."""
+    """Suppress warnings of the exporter about its internals and about missing packages."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

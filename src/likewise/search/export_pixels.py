@@ -1,14 +1,14 @@
-"""What our evaluation does to an image before a network sees it, as part of an exported graph.
+"""The evaluation transform as part of an exported graph.
 
-Two resamplings, as everywhere else here: an image is shrunk to the shorter side at which it would be stored, then the
-middle of it is resampled to the network's size.  Both are Pillow's: a triangle as wide as an output pixel, weights of 22
-bits, first along rows, then along columns, rounded to bytes after each.  Here they are products with matrices of whole
-numbers in float64, in which every sum is exact: any runtime gives the same bytes.  Shapes inside the graph do not
-depend on the images' size: what the network sees comes from a window of the stored image whose size is known.
+It consists of two resamplings, as everywhere in this library: an image is resized to the shorter side of the cache, then
+the center is resampled to the input size of the network.  Both use Pillow's algorithm: a triangle filter as wide as an
+output pixel, weights of 22 bits, first along rows, then along columns, rounded to bytes after each.  Here they are products
+with integer matrices in float64, in which every sum is exact, so that any runtime gives the same bytes.  Shapes inside
+the graph do not depend on the size of the images: the input of the network comes from a window of fixed size.
 
-The bytes are those of our evaluation but for two cases, in which some differ by one level in 255: Pillow 13 takes the
-columns first where that is quicker, in tall images mostly, and rounds in that order; and where a box of whole pixels is
-resized, our evaluation uses torch's kernel, whose weights have 16 bits.
+The bytes equal those of the evaluation except in two cases, in which some differ by one level of 255: Pillow 13 processes
+columns first where that is faster, mostly in tall images, and rounds in that order; and to resize a box of whole pixels
+the evaluation uses torch's kernel, whose weights have 16 bits.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from likewise.data import FRACTION, LUMA, Augment, CenterCrop
 from likewise.search.embedding import RATIO
 
 BITS = 2.0**22
-"""Pillow's weights are whole multiples of one over this."""
+"""Pillow's weights are integer multiples of one over this."""
 
 
 class Pixels(nn.Module):
-    """Images ``(B, H, W, 3)`` of bytes, RGB and upright, as our evaluation shows them to a network: ``(B, C, h, w)``.
+    """The evaluation transform of images ``(B, H, W, 3)`` of bytes, RGB and upright, to network input ``(B, C, h, w)``.
 
-    What `likewise.data.shards.Shape` and `likewise.data.Augment` make on the host, to the byte or, where this module says
-    so, to one level of it.
+    The result equals that of `likewise.data.shards.Shape` and `likewise.data.Augment` on the host, exactly or, in the cases
+    that the module describes, to one level of a byte.
 
     Args:
-        augment: the crop and scaling of the evaluation; nothing in it may be left to chance.
-        cache: the length of the shorter side to which images are shrunk first.
-        ratio: the longer side counts at most so many times the shorter one; what is more is cut off at both ends.
+        augment: crop and scaling of the evaluation, without random operations.
+        cache: length of the shorter side to which images are resized first.
+        ratio: largest ratio of the longer side to the shorter one; the rest is cut off at both ends.
 
     Examples:
         >>> import torch
@@ -60,12 +60,12 @@ class Pixels(nn.Module):
         self.luma: Tensor
 
     def forward(self, images: Tensor) -> Tensor:
-        """What the network is shown."""
+        """Return the input of the network."""
         pixels = images.permute(0, 3, 1, 2).to(torch.float64)
         sides = [torch.scalar_tensor(images.shape[axis], dtype=torch.float64) for axis in (1, 2)]
         shorter = torch.minimum(*sides)
         longest = shorter * self.ratio
-        cropped = [torch.minimum(side, longest) for side in sides]  # what is left of each side
+        cropped = [torch.minimum(side, longest) for side in sides]  # the remaining length of each side
         target = torch.clamp(shorter, max=float(self.cache))
         stored = [torch.floor(target * side / shorter) for side in cropped]
         boxes = self._boxes(stored)
@@ -87,7 +87,7 @@ class Pixels(nn.Module):
         return self._scale(pixels.to(torch.float32))
 
     def _boxes(self, stored: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
-        """Where the box begins in the stored image, and its length, along each axis."""
+        """Return start and length of the box in the stored image, along each axis."""
         shorter = torch.minimum(*stored)
         boxes = []
         for axis, side in enumerate(stored):
@@ -98,7 +98,7 @@ class Pixels(nn.Module):
             else:
                 canvas = torch.floor(side * self.resize / shorter)
             length = canvas if self.crop is None else torch.full_like(canvas, float(self.crop))
-            top = torch.round((canvas - length) / 2.0)  # half a pixel goes to the even side
+            top = torch.round((canvas - length) / 2.0)  # half pixels are rounded to the even side
             if self.resize is not None:
                 stretch = side / canvas
                 top, length = (torch.round(each * stretch / FRACTION) * FRACTION for each in (top, length))
@@ -106,13 +106,13 @@ class Pixels(nn.Module):
         return boxes
 
     def _window(self, axis: int) -> int:
-        """Pixels of the stored image that the box may touch along an axis, whatever the image's size."""
+        """Return the number of pixels of the stored image that the box may touch along an axis, for any image size."""
         whole = math.ceil(self.ratio * self.cache) + 1
         if self.crop is None or self.resize is None:
             return whole if self.crop is None else min(whole, self.crop + 1)
         if isinstance(self.resize, tuple):
             return min(whole, math.ceil(self.crop * self.ratio * self.cache / self.resize[axis]) + 2)
-        # a canvas is rounded down by up to a pixel, so that the longer side is stretched a little more
+        # a canvas is rounded down by up to a pixel, so that the longer side is enlarged slightly more
         return min(whole, math.ceil(self.crop * self.cache / self.resize * (1.0 + 2.0 / self.resize)) + 2)
 
     def _scale(self, pixels: Tensor) -> Tensor:
@@ -124,28 +124,28 @@ class Pixels(nn.Module):
 
 
 def _weights(rows: Tensor, offset: Tensor, scale: Tensor, pixels: Tensor, reach: Tensor) -> Tensor:
-    """What each input pixel counts for some output pixels, ``(rows, pixels)``, in whole multiples of 1 / `BITS`."""
+    """Return the weight of each input pixel for some output pixels, ``(rows, pixels)``, in integer multiples of 1 / `BITS`."""
     center = offset + (rows[:, None] + 0.5) * scale
     place = pixels.to(torch.float64)
     wide = torch.clamp(scale, min=1.0)
     weights = torch.clamp(1.0 - (place + 0.5 - center).abs() / wide, min=0.0) * (place < reach)
-    # a row beyond the image touches nothing; it is not read
+    # a row beyond the image has no weights; it is not read
     total = torch.clamp(weights.sum(1, keepdim=True), min=1e-9)
     return torch.floor(weights / total * BITS + 0.5)
 
 
 def _along(pixels: Tensor, weights: Tensor, axis: int) -> Tensor:
-    """Bytes ``(B, 3, H, W)`` resampled along one axis, and rounded to bytes."""
+    """Resample bytes ``(B, 3, H, W)`` along one axis, and round to bytes."""
     mixed = weights @ pixels if axis == 0 else pixels @ weights.T
     return torch.clamp(torch.floor((mixed + BITS / 2.0) / BITS), 0.0, 255.0)
 
 
 class WithPreprocessing(nn.Module):
-    """A network that takes bytes: what our evaluation shows of them, and the network behind it.
+    """A network with its preprocessing, which takes images as bytes.
 
     Args:
-        network: from ``(B, C, h, w)`` to embeddings.
-        transform: from images ``(B, H, W, 3)`` of bytes to what the network takes.
+        network: network from ``(B, C, h, w)`` to embeddings.
+        transform: transform from images ``(B, H, W, 3)`` of bytes to the input of the network.
 
     Examples:
         >>> import torch
@@ -162,6 +162,6 @@ class WithPreprocessing(nn.Module):
         self.network, self.transform = network, transform
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embeddings of images."""
+        """Return the embeddings of images."""
         embeddings: Tensor = self.network(self.transform(images))
         return embeddings

@@ -1,4 +1,4 @@
-"""The script next to an exported graph: images to vectors with onnxruntime, without torch and without likewise."""
+"""The script of an ONNX export, which embeds images with onnxruntime, without torch and without likewise."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def write_script(folder: Path, image: NDArray[Any], truth: NDArray[np.float32], 
     """Write ``embed.py`` next to ``model.onnx``, run it on an image, and compare its embedding.
 
     Args:
-        folder: where ``model.onnx`` is.
-        image: ``(H, W, 3)`` in uint8.
-        truth: the embedding that torch gives.
-        tolerance: how far any number may be from it.
+        folder: folder of ``model.onnx``.
+        image: an image ``(H, W, 3)`` in uint8.
+        truth: the embedding that torch computes.
+        tolerance: largest allowed difference of any number.
 
     Returns:
-        The script's name.
+        The name of the script.
 
     Raises:
-        ArithmeticError: the script returns another embedding; it is deleted.
+        ArithmeticError: the script returns a different embedding; it is deleted.
     """
     with tempfile.TemporaryDirectory() as place, atomic_write(folder / "embed.py") as part:
         part.write_text(SCRIPT, encoding="utf-8")

@@ -1,9 +1,9 @@
-"""Filters on columns of items: a small language in Python's grammar, which is parsed and never executed.
+"""Filters on columns of items: a small language with Python's grammar, which is parsed and never executed.
 
-``label == "wren" and year >= 2019``, ``camera in ("north", "south")``, ``not like(path, "*/draft/*")``.  A missing value
-equals nothing, differs from everything, and is neither less nor greater than anything.
+Examples are ``label == "wren" and year >= 2019``, ``camera in ("north", "south")`` and ``not like(path, "*/draft/*")``.  A
+missing value equals nothing, differs from everything, and is neither less nor greater than anything.
 
-`parse` turns a text into a tree of conditions; `likewise.search.conditions` prints the tree for Arrow or for PostgreSQL.
+`parse` turns a text into a tree of conditions; `likewise.search.conditions` translates the tree to Arrow or PostgreSQL.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from math import inf
 from typing import Any, TypeAlias
 
 LONGEST = 4096
-"""Characters of an expression."""
+"""The largest number of characters of an expression."""
 
 DEEPEST = 64
-"""Levels of an expression."""
+"""The largest nesting depth of an expression."""
 
 OPERATORS: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -33,7 +33,7 @@ OPERATORS: Mapping[type[ast.cmpop], str] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column; `kind` is ``"text"``, ``"number"`` or ``"bool"``."""
+    """A column; ``kind`` is ``"text"``, ``"number"`` or ``"bool"``."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Constant:
-    """A value; a number fits into 64 bits."""
+    """A value; numbers must fit into 64 bits."""
 
     value: bool | int | float | str
     kind: str
@@ -52,7 +52,7 @@ Operand: TypeAlias = Column | Constant
 
 @dataclass(frozen=True)
 class Comparison:
-    """``left operator right``, where at least one side is a column; a missing value makes it false, but ``!=`` true."""
+    """``left operator right``, where at least one side is a column; with a missing value it is false, and ``!=`` is true."""
 
     left: Operand
     operator: str
@@ -61,14 +61,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class IsMissing:
-    """Whether an operand has no value."""
+    """True if an operand has no value."""
 
     operand: Operand
 
 
 @dataclass(frozen=True)
 class Like:
-    """Whether a text matches a pattern of SQL's LIKE, in which a backslash escapes."""
+    """True if a text matches a SQL LIKE pattern, in which a backslash escapes."""
 
     column: Column
     pattern: str
@@ -76,28 +76,28 @@ class Like:
 
 @dataclass(frozen=True)
 class IsTrue:
-    """A truth value; a missing one is false."""
+    """A boolean; a missing one is false."""
 
     operand: Operand
 
 
 @dataclass(frozen=True)
 class Not:
-    """The contrary."""
+    """The negation of a condition."""
 
     condition: Condition
 
 
 @dataclass(frozen=True)
 class Every:
-    """All conditions hold."""
+    """True if all conditions hold."""
 
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
 class Some:
-    """At least one condition holds."""
+    """True if at least one condition holds."""
 
     conditions: tuple[Condition, ...]
 
@@ -110,7 +110,7 @@ def parse(text: str, fields: Mapping[str, str]) -> Condition:
 
     Args:
         text: the expression.
-        fields: columns and what they hold: ``"text"``, ``"number"`` or ``"bool"``.
+        fields: columns and their types: ``"text"``, ``"number"`` or ``"bool"``.
 
     Examples:
         >>> parse("year >= 2019", {"year": "number"})
@@ -125,19 +125,19 @@ def parse(text: str, fields: Mapping[str, str]) -> Condition:
         raise ValueError(f"where must have at most {LONGEST} characters, but it has {len(text)}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about strange escapes and the like
+            warnings.simplefilter("ignore")  # about invalid escapes, for example
             tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "it cannot be parsed"
         raise ValueError(
-            f"where must be an expression such as 'label == \"wren\" and year >= 2019', but {text!r} is none: {reason}"
+            f"where must be an expression such as 'label == \"wren\" and year >= 2019', but it is {text!r}: {reason}"
         ) from None
     return _Parser(text, fields).condition(tree, 0)
 
 
 @dataclass(frozen=True)
 class _Parser:
-    """From Python's syntax tree to conditions; whatever is not listed here is refused."""
+    """Converts Python's syntax tree to conditions; any other syntax is rejected."""
 
     text: str
     fields: Mapping[str, str]
@@ -208,7 +208,9 @@ class _Parser:
             raise ValueError('where must use like(column, "pattern*"), with * for any characters and ? for one')
         column = self._operand(node.args[0])
         if column.kind != "text" or isinstance(column, Constant):
-            raise ValueError(f"where must use like() with a column of texts, but {self._source(node.args[0])} is none")
+            raise ValueError(
+                f"where must use like() with a column of texts, but {self._source(node.args[0])} is not one"
+            )
         text = str(_constant(pattern.value).value)
         signs = {"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"}
         return Like(column, "".join(signs.get(one, one) for one in text))
@@ -255,7 +257,7 @@ def _is_none(node: ast.expr) -> bool:
 def _constant(value: Any) -> Constant:
     kind = "bool" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
     if kind == "text" and any("\ud800" <= one <= "\udfff" or one == "\0" for one in value):
-        raise ValueError(f"where must have texts of whole characters, but {value!r} has half of one or a zero")
+        raise ValueError(f"where must have texts without lone surrogates and NUL characters, but it has {value!r}")
     if kind == "number" and not -(2**63) <= value < 2**63:
         try:
             value = float(value)

@@ -1,4 +1,4 @@
-"""A collection sorted out: groups of near-duplicates, and clusters."""
+"""Groups of the items of a collection: near-duplicates and clusters."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from likewise.progress import progress
 from likewise.search.exact import Ints, Part, rounding, similarities
 from likewise.search.vectors import Vectors
 
-TILE = 2048
-"""Items whose similarities to as many others are there at once."""
+CHUNK = 2048
+"""Items per chunk: the similarities of two chunks are in memory at once."""
 
 
 def duplicates(parts: Sequence[Part], threshold: float) -> list[Ints]:
-    """Groups of rows that are joined by pairs of at least this similarity; the largest first, rows increasing.
+    """Return groups of rows that are connected by pairs of at least this similarity, largest group first, rows increasing.
 
     Args:
-        parts: what is looked at; rows are counted through all of them.
-        threshold: the least similarity of a pair, from −1 to 1.
+        parts: the vectors; rows are counted over all of them.
+        threshold: smallest similarity of a pair, from −1 to 1.
 
     Examples:
         >>> from likewise.search.vectors import Vectors, encode
@@ -39,18 +39,18 @@ def duplicates(parts: Sequence[Part], threshold: float) -> list[Ints]:
         first += len(part.vectors)
     every = np.concatenate(rows) if rows else np.zeros(0, np.int64)
     forest = _Forest(len(every))
-    tiles = list(_tiles(parts))
-    with progress("comparing", len(tiles) * (len(tiles) + 1) // 2, "tile") as advance:
-        for place, (start, left) in enumerate(tiles):
-            for begin, right in tiles[place:]:
+    chunks = list(_chunks(parts))
+    with progress("comparing", len(chunks) * (len(chunks) + 1) // 2, "chunk") as advance:
+        for place, (start, left) in enumerate(chunks):
+            for begin, right in chunks[place:]:
                 one, other = _pairs(left(), right(), threshold, same=begin == start)
                 forest.join(start + one, begin + other)
                 advance(1)
     return [every[group] for group in forest.groups()]
 
 
-class _Tile:
-    """Some vectors, read when they are used."""
+class _Chunk:
+    """Some vectors, read on use."""
 
     def __init__(self, part: Part, places: Ints) -> None:
         self._part, self._places = part, places
@@ -59,18 +59,18 @@ class _Tile:
         return self._part.vectors.take(self._places)
 
 
-def _tiles(parts: Sequence[Part]) -> Iterator[tuple[int, _Tile]]:
+def _chunks(parts: Sequence[Part]) -> Iterator[tuple[int, _Chunk]]:
     start = 0
     for part in parts:
         rows = part.selected_rows
-        for begin in range(0, len(rows), TILE):
-            some = rows[begin : begin + TILE]
-            yield start, _Tile(part, some)
+        for begin in range(0, len(rows), CHUNK):
+            some = rows[begin : begin + CHUNK]
+            yield start, _Chunk(part, some)
             start += len(some)
 
 
 def _pairs(left: NDArray[np.float32], right: NDArray[np.float32], threshold: float, same: bool) -> tuple[Ints, Ints]:
-    """Pairs that are alike; those that float32 cannot decide are compared in float64."""
+    """Return pairs above the threshold; those within the rounding error of float32 are compared in float64."""
     slack = rounding(left.shape[1])
     a, b = torch.from_numpy(left), torch.from_numpy(right)
     with exact_precision(a):
@@ -89,13 +89,13 @@ def _pairs(left: NDArray[np.float32], right: NDArray[np.float32], threshold: flo
 
 
 class _Forest:
-    """Who belongs together: a tree for each group, its root the smallest number."""
+    """Union-find: a tree for each group, whose root is its smallest number."""
 
     def __init__(self, size: int) -> None:
         self.parent = np.arange(size)
 
     def roots(self) -> Ints:
-        """The root of every item, computed and stored."""
+        """Compute and store the root of every item."""
         while True:
             above = self.parent[self.parent]
             if np.array_equal(above, self.parent):
@@ -103,7 +103,7 @@ class _Forest:
             self.parent = above
 
     def join(self, one: Ints, other: Ints) -> None:
-        """Put pairs together."""
+        """Join the groups of pairs."""
         while len(one):
             roots = self.roots()
             low, high = np.minimum(roots[one], roots[other]), np.maximum(roots[one], roots[other])
@@ -111,11 +111,11 @@ class _Forest:
             if not apart.any():
                 return
             one, other = low[apart], high[apart]
-            # of several that want the same root, the smallest gets it now and the others in the next round
+            # if several pairs set the same root, the smallest is set now and the others in the next round
             np.minimum.at(self.parent, other, one)
 
     def groups(self) -> list[Ints]:
-        """Groups of more than one, the largest first, then by their first member."""
+        """Return groups of more than one item, the largest first, then by first member."""
         roots = self.roots()
         order = np.argsort(roots, kind="stable")
         cuts = np.flatnonzero(np.diff(roots[order])) + 1
@@ -124,7 +124,7 @@ class _Forest:
 
 
 def clusters(vectors: NDArray[np.float32], n: int, seed: int) -> Ints:
-    """The cluster of each vector, by k-means; clusters are numbered by size, the largest first.
+    """Return the cluster of each vector, by k-means; clusters are numbered by size, the largest first.
 
     Examples:
         >>> clusters(np.array([[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]], np.float32), 2, 0).tolist()

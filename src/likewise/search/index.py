@@ -1,4 +1,4 @@
-"""An index: items with their vectors, found by similarity, in a folder or in a database."""
+"""Index: items with vectors, searched by similarity, in a folder or in a database."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Kind = Literal["auto", "exact", "hnsw", "ivfpq"]
 
 
 class Index:
-    """Items with their vectors, found by similarity; made by `create` or `open`.
+    """Items with vectors, searched by similarity; created by `create` or `open`.
 
-    An index is a folder of immutable snapshots: a reader keeps the version that it opened while others write (`refresh`
-    opens the newest).  In a PostgreSQL database every answer is the newest.  Every change happens as a whole or not at all.
+    An index is a folder of immutable snapshots: a reader keeps the version that it opened while others write; `refresh`
+    opens the newest.  In a PostgreSQL database every call reads the newest state.  Every change is atomic.
 
     Args:
-        store: where its vectors are.
+        store: storage of the items and vectors.
 
     Examples:
         >>> folder = tempfile.mkdtemp() + "/birds.index"
@@ -70,19 +70,19 @@ class Index:
         model_name: str | None = None,
         keep_model: bool = True,
     ) -> Index:
-        """Make a new, empty index.
+        """Create a new, empty index.
 
         Args:
-            place: a folder that is new or empty; or the URL of a database and the index's name,
+            place: a new or empty folder; or the URL of a database and the name of the index,
                 ``postgresql://me@host/photos#birds``.
-            dim: the size of vectors.
+            dim: dimension of the vectors.
             model: the model of the vectors: a ``.safetensors`` file, the name of a published trunk, or an encoder.
             storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter; not in a database).
-            name: its name; by default the folder's.
-            transform: the name of the model's transform; by default the encoder's, or what the card implies.
-            root: the folder that relative paths start from.
-            model_name: the model's name; by default that of its file or trunk.
-            keep_model: keep a copy of the model, so that the index can be searched with images.
+            name: name of the index; by default that of the folder.
+            transform: name of the model's transform; by default that of the encoder, or the one that the card implies.
+            root: the folder of relative paths.
+            model_name: name of the model; by default that of its file or trunk.
+            keep_model: store a copy of the model, so that the index can be searched with images.
         """
         dim = whole_number("dim", dim, 1)
         one_of("storage", storage, STORAGES)
@@ -106,13 +106,13 @@ class Index:
     def create_like(
         cls, other: Index, place: str | Path, *, storage: Storage | None = None, name: str | None = None
     ) -> Index:
-        """Make a new, empty index for vectors of the same model, with a copy of it where the other one has one.
+        """Create a new, empty index for vectors of the same model, with a copy of the model if the other index has one.
 
         Args:
-            other: the index whose model, root and calibration it gets.
-            place: where, see `create`.
-            storage: how vectors are stored; by default as in the other one, and never in int8 in a database.
-            name: its name; by default that of its folder, or of the other index.
+            other: the index whose model, root and calibration are used.
+            place: folder or database, see `create`.
+            storage: storage type; by default that of the other index, but never int8 in a database.
+            name: name of the index; by default that of its folder, or of the other index.
         """
         card, has_model = other.card, other.model is not None
         stored: Any = storage or ("float16" if is_url(place) and card.storage == "int8" else card.storage)
@@ -138,8 +138,8 @@ class Index:
         """Open an index.
 
         Args:
-            place: its folder; or the URL of a database and the index's name, ``postgresql://me@host/photos#birds``.  The
-                name may be left out where the database has only one index.
+            place: its folder; or the URL of a database and the name of the index, ``postgresql://me@host/photos#birds``.
+                The name may be omitted if the database has only one index.
         """
         if is_url(place):
             from likewise.search.postgres import PostgresStore
@@ -150,26 +150,26 @@ class Index:
         return cls(SnapshotStore(place))
 
     def refresh(self) -> bool:
-        """Load changes of other writers; returns whether anything changed.  Without changes this is free."""
+        """Load changes of other writers, and return whether there were any.  Without changes this takes no time."""
         return self._store.refresh()
 
     @contextmanager
     def still(self) -> Iterator[Index]:
-        """A read-only view of the current index, which later changes do not affect."""
+        """Return a context manager of a read-only view of the current state, which later changes do not affect."""
         with self._store.still() as held:
             index = copy(self)
             index._store = held
             yield index
 
     def drop(self) -> None:
-        """Remove the index and everything that belongs to it."""
+        """Delete the index with all its files or tables."""
         self._store.drop()
 
     def close(self) -> None:
-        """Release connections to a database; the next call makes a new one."""
+        """Close connections to a database; the next call opens a new one."""
         self._store.close()
 
-    # ------------------------------------------------------------------------------------------- what it holds
+    # ------------------------------------------------------------------------------------------- content
 
     def __len__(self) -> int:
         return len(self._store)
@@ -181,55 +181,55 @@ class Index:
 
     @property
     def folder(self) -> Path | None:
-        """Its folder; ``None`` in a database."""
+        """The folder of the index; ``None`` in a database."""
         return self._store.folder
 
     @property
     def card(self) -> IndexCard:
-        """Its card: content, model and measurements."""
+        """The card: content, model and measurements."""
         return self._store.card
 
     @property
     def version(self) -> str:
-        """A word that changes whenever the index does."""
+        """A string that changes with every change of the index."""
         return self.card.version
 
     @property
     def dim(self) -> int:
-        """The size of its vectors."""
+        """The dimension of the vectors."""
         return self.card.dim
 
     @property
     def storage(self) -> str:
-        """How its vectors are stored."""
+        """The storage type of the vectors."""
         return self.card.storage
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the index."""
         return self.card.name
 
     @property
     def root(self) -> Path | None:
-        """The folder that relative paths start from, if known."""
+        """The folder of relative paths, if known."""
         root = self.card.root
         return None if root is None else Path(root)
 
     @property
     def model(self) -> ModelEntry | None:
-        """The model of which it has a copy; without one, queries must be vectors."""
+        """The model, if the index has a copy of it; otherwise queries must be vectors."""
         model = self.card.model
         return model if model is not None and model.kept else None
 
     @property
     def model_card(self) -> Card | None:
-        """The card of the model that made its vectors."""
+        """The card of the model that computed the vectors."""
         model = self.card.model
         return None if model is None else Card.from_json(json.dumps(model.card))
 
     @property
     def model_file(self) -> Path | None:
-        """The copy of the model in its folder; ``None`` in a database."""
+        """The copy of the model in the folder of the index; ``None`` in a database."""
         from likewise.search.snapshots import SnapshotStore
 
         return self._store.model_file if isinstance(self._store, SnapshotStore) else None
@@ -241,38 +241,38 @@ class Index:
 
     @property
     def loss(self) -> Loss | None:
-        """The measured cost of the storage."""
+        """The measured cost of the storage type."""
         return self.card.loss
 
     @property
     def calibration(self) -> Mapping[str, Any] | None:
-        """From which similarity on two items are the same, if the index has a calibration."""
+        """Thresholds and probabilities of similarities, if the index has a calibration."""
         return self.card.calibration
 
     @property
     def fields(self) -> dict[str, str]:
-        """Columns of metadata, and whether they hold ``"text"``, ``"number"`` or ``"bool"``."""
+        """The columns of metadata and their types: ``"text"``, ``"number"`` or ``"bool"``."""
         return visible_fields(self.card.fields)
 
     @property
     def ids(self) -> Ids:
-        """The ids of all items, in order."""
+        """Return the ids of all items, in order."""
         return self._store.ids()
 
     def matching(self, where: str) -> Ids:
-        """The ids of all items that pass a filter, in order."""
+        """Return the ids of all items that pass a filter, in order."""
         return self._store.ids(where)
 
     def vectors(self, ids: Any = None) -> Floats:
-        """Vectors of unit length ``(n, dim)``; of all items in order, or of these."""
+        """Return vectors of unit length ``(n, dim)``, of all items in order, or of some."""
         return self._store.vectors(None if ids is None else check_ids(ids)).take(slice(None))
 
     def item(self, id: int) -> Item:
-        """An item and its metadata."""
+        """Return an item with its metadata."""
         return self.items([id])[0]
 
     def items(self, ids: Any) -> list[Item]:
-        """Several items and their metadata."""
+        """Return several items with their metadata."""
         rows = self._store.table(check_ids(ids)).to_pylist()
         hidden = [name for name in (rows[0] if rows else ()) if name in RESERVED or name.startswith(HIDDEN)]
         return [
@@ -281,11 +281,11 @@ class Index:
         ]
 
     def thumbnail(self, id: int) -> bytes | None:
-        """The WebP file of an item's thumbnail, if it has one."""
+        """Return the thumbnail of an item, as a WebP file, if it has one."""
         return next(iter(self._store.thumbnails(check_ids([id]))))
 
     def column(self, name: str) -> list[Any]:
-        """``"path"``, ``"label"`` or a column of metadata, of all items in order."""
+        """Return ``"path"``, ``"label"`` or a column of metadata, of all items in order."""
         known = filterable_fields(self.card.fields)
         if name not in known and not name.startswith(HIDDEN):
             raise KeyError(f"name must be one of {', '.join(known)}, but it is {name!r}")
@@ -295,7 +295,7 @@ class Index:
         return values
 
     def encoder(self, device: str | torch.device | None = None) -> Encoder:
-        """The model that made its vectors, ready to embed images; loaded once."""
+        """Return the model that computed the vectors, ready to embed images; it is loaded once."""
         with self._loading:
             model = self.card.model
             key = f"{model and (model.sha256, model.transform, model.kept)} {device}"
@@ -305,7 +305,7 @@ class Index:
             return self._encoders[key]
 
     def text_encoder(self) -> TextEncoder:
-        """The text side of the model that made its vectors, to search with words."""
+        """Return the text encoder of the model that computed the vectors, to search with texts."""
         with self._store.model() as file:
             return TextEncoder.load(file)
 
@@ -320,15 +320,15 @@ class Index:
         exact: bool | None = None,
         rerank: Rerank | None = None,
     ) -> Matches:
-        """The k most similar items of each query, the best first; of equal ones the one that was added first.
+        """Return the k most similar items of each query, best first; ties are in the order of addition.
 
         Args:
             queries: vectors ``(m, d)`` as an array or a tensor; or an image, or several (a path, a PIL image, the
-                bytes of a file), which the index's own model embeds.
+                bytes of a file), which the model of the index embeds.
             k: number of results.
             where: a filter, such as ``'label == "wren" and year >= 2019'``; only items that pass it are searched.
-            exact: compare with every item; by default only where the index has no approximate structure.
-            rerank: reranking of the best candidates, such as `likewise.search.KReciprocal`.
+            exact: compare with every item; by default only if the index has no approximate structure.
+            rerank: re-ranking of the best candidates, such as `likewise.search.KReciprocal`.
         """
         k = whole_number("k", k, 1)
         vectors = embed_queries(queries, self.dim, self.encoder)
@@ -348,18 +348,18 @@ class Index:
         exact: bool | None = None,
         rerank: Rerank | None = None,
     ) -> Matches:
-        """The items that are most similar to an item of the index, itself left out."""
+        """Return the items that are most similar to an item of the index, without the item itself."""
         k = whole_number("k", k, 1)
         return self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank).without(id, k)
 
     def duplicates(self, threshold: float, *, where: str | None = None) -> list[list[int]]:
-        """Groups of items that are alike, the largest group first.
+        """Return groups of near-duplicates, the largest group first.
 
-        Two items are in one group if they are at least so similar, or if a chain of such pairs joins them.
+        Two items are in one group if their similarity is at least the threshold, or if a chain of such pairs connects them.
 
         Args:
-            threshold: the cosine from which on two items are alike, such as 0.95.
-            where: only among items that pass this filter.
+            threshold: smallest cosine of near-duplicates, such as 0.95.
+            where: consider only items that pass this filter.
         """
         from likewise.search.groups import duplicates
 
@@ -369,11 +369,11 @@ class Index:
         return [ids[each].tolist() for each in duplicates([Part(vectors, rows=rows)], threshold)]
 
     def clusters(self, n: int, *, seed: int = 0) -> Ids:
-        """The cluster of each item, in order: k-means on vectors of unit length, the largest cluster first.
+        """Return the cluster of each item, in order: k-means on vectors of unit length, the largest cluster first.
 
         Args:
             n: number of clusters.
-            seed: of the first centers.
+            seed: seed of the initial centers.
         """
         from likewise.search.groups import clusters
 
@@ -391,13 +391,13 @@ class Index:
         thumbnails: Sequence[bytes | None] | None = None,
         replace: bool = True,
     ) -> Ids:
-        """Add items; returns their ids.
+        """Add items, and return their ids.
 
         Args:
-            vectors: ``(n, d)``, of any length: they are scaled to one.
-            paths: the file of each.
-            labels: the class of each, or ``None``.
-            metadata: columns of texts, numbers or truth values; ``None`` and NaN are missing values.
+            vectors: vectors ``(n, d)`` of any length; they are normalized.
+            paths: file of each item.
+            labels: class of each item, or ``None``.
+            metadata: columns of texts, numbers or booleans; ``None`` and NaN are missing values.
             thumbnails: WebP files, or ``None``.
             replace: replace an item with the same path; otherwise both are kept.
         """
@@ -412,13 +412,13 @@ class Index:
         return self._store.add(NewRows(make_table(paths, labels, metadata), array, thumbnails), replace=replace)
 
     def remove(self, ids: Any = None, *, where: str | None = None) -> int:
-        """Remove items by their ids or by a filter; returns their number."""
+        """Remove items by ids or by a filter, and return their number."""
         if (ids is None) == (where is None):
-            raise ValueError("remove takes either ids or where, but it was given both or none")
+            raise ValueError("remove takes either ids or where, but it got both or neither")
         return self._store.remove(None if ids is None else check_ids(ids), where=where)
 
     def merge(self, other: Index) -> int:
-        """Add all items of another index of the same model, with new ids; returns how many."""
+        """Add all items of another index of the same model, with new ids, and return their number."""
         if self._is_same(other):
             raise ValueError(f"other must be another index, but it is this index, {other.folder or other.name}")
         mine, theirs = self.card, other.card
@@ -441,13 +441,13 @@ class Index:
         return self.folder.resolve() == other.folder.resolve()
 
     def rebuild(self, *, storage: Storage | None = None, approximate: Kind | None = None, queries: int = 200) -> None:
-        """Change how vectors are stored and searched, and measure the recall of approximations.
+        """Change storage type and search structure, and measure the recall of approximations.
 
         Args:
-            storage: how vectors are stored afterwards; by default as before.
+            storage: new storage type; by default unchanged.
             approximate: ``"exact"`` for no structure, ``"hnsw"``, ``"ivfpq"`` (not in a database), or ``"auto"`` by size;
-                by default as before.
-            queries: the number of queries that its recall is measured with.
+                by default unchanged.
+            queries: number of queries of the measurement.
         """
         self._store.rebuild(storage=storage, approximate=approximate, queries=whole_number("queries", queries, 1))
 
@@ -467,10 +467,10 @@ def _model_entry(file: Path, dim: int, transform: str | None, name: str | None, 
 
 def _check_model(mine: IndexCard, theirs: IndexCard) -> None:
     if mine.dim != theirs.dim:
-        raise ValueError(f"other must have vectors of size {mine.dim}, but they are of size {theirs.dim}")
+        raise ValueError(f"other must have vectors of dimension {mine.dim}, but they have dimension {theirs.dim}")
     ours, others = mine.model, theirs.model
     if (ours and ours.sha256) != (others and others.sha256):
         names = [each.name if each else "no model" for each in (ours, others)]
-        raise ValueError(f"other must be of the same model, {names[0]}, but it is of another one, {names[1]}")
+        raise ValueError(f"other must have vectors of the same model, {names[0]}, but they are of {names[1]}")
     if ours and others and ours.transform != others.transform:
         raise ValueError(f"other must have the transform {ours.transform}, but it has {others.transform}")

@@ -1,4 +1,4 @@
-"""Items of an index, and the matches of a search: plain values."""
+"""Values of a search: items of an index, and the matches of queries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Floats: TypeAlias = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Item:
-    """One thing in an index.
+    """An item of an index.
 
     Args:
-        id: its number, which it keeps for as long as it is in the index.
-        path: its file, relative to where the index's images begin, or absolute.
-        label: its class, if that is known.
-        metadata: everything else that is known of it.
+        id: number of the item, which does not change while it is in the index.
+        path: its file, relative to the root of the index, or absolute.
+        label: its class, if known.
+        metadata: its other columns.
 
     Examples:
         >>> Item(3, "wren/1.jpg", "wren", {"year": 2021}).metadata["year"]
@@ -36,11 +36,11 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """The matches of a search, the best first.
+    """The matches of a search, best first.
 
     Args:
-        ids: for each query the numbers of items, ``(m, k)``; −1 where there are fewer than k.
-        scores: their similarities, ``(m, k)``, higher is closer; −∞ where the id is −1.
+        ids: ids of the matches of each query, ``(m, k)``; −1 if there are fewer than k.
+        scores: similarities of the matches, ``(m, k)``, higher is closer; −∞ where the id is −1.
 
     Examples:
         >>> matches = Matches(np.array([[7, -1]]), np.array([[0.9, -np.inf]], np.float32))
@@ -55,18 +55,18 @@ class Matches:
         return len(self.ids)
 
     def of(self, query: int) -> list[tuple[int, float]]:
-        """Ids and scores of the matches of one query."""
+        """Return ids and scores of the matches of one query."""
         pairs = zip(self.ids[query].tolist(), self.scores[query].tolist(), strict=True)
         return [(number, score) for number, score in pairs if number >= 0]
 
     def without(self, id: int, k: int) -> Matches:
-        """The k best for one query that are not this item."""
+        """Return the k best matches of one query without this item."""
         others = np.flatnonzero(self.ids[0] != int(id))[:k]
         return Matches(self.ids[:, others], self.scores[:, others])
 
 
 class Rerank(Protocol):
-    """Orders the best candidates of a search again.
+    """Protocol of re-ranking methods, which order the best candidates of a search again.
 
     Examples:
         >>> class Reversed:
@@ -79,13 +79,13 @@ class Rerank(Protocol):
     def rerank(
         self, queries: Floats, k: int, search: Callable[[Floats, int], Matches], vectors: Callable[[Ids], Floats]
     ) -> Matches:
-        """The k best for each query.
+        """Return the k best matches of each query.
 
         Args:
-            queries: ``(m, d)``, of unit length.
-            k: how many are wanted.
-            search: finds any number of candidates for any queries, under the filter of the search.
-            vectors: gives the vectors of items by their numbers.
+            queries: queries ``(m, d)``, of unit length.
+            k: number of results.
+            search: function that returns any number of candidates of any queries, with the filter of the search.
+            vectors: function that returns the vectors of items by their ids.
         """
         ...
 

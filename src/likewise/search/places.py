@@ -1,16 +1,16 @@
-"""Where an index is: a folder, or a database; and where its images are."""
+"""Locations of an index (a folder or a database) and of its images."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from likewise.search.postgres_server import PLAIN, checked_url
+from likewise.search.postgres_server import ESCAPE_PASSWORD, check_url
 
 SCHEMES = ("postgresql://", "postgres://")
 
 
 def is_url(place: str | Path) -> bool:
-    """Whether a place is a database and not a folder.
+    """Return whether a place is a database and not a folder.
 
     Examples:
         >>> is_url("postgresql://me@host/photos#birds"), is_url("birds.index")
@@ -20,10 +20,10 @@ def is_url(place: str | Path) -> bool:
 
 
 def split_url(place: str) -> tuple[str, str | None]:
-    """The URL of a database, and the name of the index after its ``#``.
+    """Return the URL of a database, and the name of the index after ``#``.
 
     Args:
-        place: both in one; a ``#`` in a password is written ``%23``.
+        place: URL and name; a ``#`` in a password is written ``%23``.
 
     Examples:
         >>> split_url("postgresql://me@host/photos#birds")
@@ -31,16 +31,16 @@ def split_url(place: str) -> tuple[str, str | None]:
     """
     url, _, name = place.partition("#")
     if any(sign in name for sign in "#@/:"):
-        raise ValueError(PLAIN)  # the name is the rest of a password, and is not repeated
-    return checked_url(url), name or None
+        raise ValueError(ESCAPE_PASSWORD)  # the name is part of a password and must not appear in a message
+    return check_url(url), name or None
 
 
 def place_below(root: Path | None, path: str) -> Path | None:
-    """The file of an item, if it is there and below its index's root, links followed; otherwise nothing.
+    """Return the file of an item if it exists below the root of the index, with links resolved; otherwise ``None``.
 
     Args:
-        root: where the index's images are.
-        path: as the index has it; never what a user sent.
+        root: the folder of the images.
+        path: the path in the index; never a path that a user sent.
 
     Examples:
         >>> place_below(Path("/photos"), "../etc/passwd") is None

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server with pgvector, and what every index there needs."""
+"""Connections to a PostgreSQL server with pgvector, and the catalog table of indexes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg import Cursor as Cursor
 
-MOST, KEPT = 16, 8
-"""Connections at once, and those of them that are kept for the next transactions."""
+CONNECTIONS, IDLE_CONNECTIONS = 16, 8
+"""The largest number of connections, and of idle ones that are kept for later transactions."""
 
 PATIENCE = 10.0
-"""Seconds that a transaction waits for a connection where all are in use."""
+"""Seconds that a transaction waits for a connection if all are in use."""
 
 SETTINGS = {
     "connect_timeout": "10",
@@ -29,9 +29,9 @@ SETTINGS = {
     "tcp_user_timeout": "30000",
     "fallback_application_name": "likewise",
 }
-"""Of every connection whose URL does not say otherwise: a server that was cut off is given up after a minute at most."""
+"""Default connection settings; a server that is unreachable is given up after at most a minute."""
 
-PLAIN = "url must have the signs @ / # of a password written as %40 %2F %23, but they are unescaped"
+ESCAPE_PASSWORD = "url must have the characters @ / # of a password escaped as %40 %2F %23, but they are not escaped"
 
 CATALOG = """
 CREATE TABLE IF NOT EXISTS likewise_indexes (
@@ -44,13 +44,13 @@ CREATE TABLE IF NOT EXISTS likewise_indexes (
 
 
 class Server:
-    """Connections to a database: a transaction borrows one for itself, and a few are kept for the next.
+    """Connection pool of a database: each transaction uses one connection, and a few are kept for later ones.
 
-    Any number of threads may begin transactions; where there are more than connections, they wait.  A thread that is
-    in a transaction must not begin another one: if all did, all would wait for each other.
+    Any number of threads may begin transactions; if there are more than connections, they wait.  A thread in a transaction
+    must not begin another one, because threads that all wait for a second connection would block each other.
 
     Args:
-        url: of the database; no error repeats it, because it may hold a password.
+        url: URL of the database; errors do not repeat it, because it may contain a password.
 
     Examples:
         >>> Server("mysql://nowhere")
@@ -59,95 +59,95 @@ class Server:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = checked_url(url)
-        self._idle: deque[Connection[Any]] = deque()  # its ends may be taken and given by any thread
-        self._room = threading.BoundedSemaphore(MOST)
+        self.url = check_url(url)
+        self._idle: deque[Connection[Any]] = deque()  # append and pop are thread-safe
+        self._room = threading.BoundedSemaphore(CONNECTIONS)
         weakref.finalize(self, _close, self._idle)
 
     def close(self) -> None:
-        """Let go of all connections; the next transaction makes a new one."""
+        """Close all connections; the next transaction opens a new one."""
         _close(self._idle)
 
     @contextmanager
     def read(self) -> Iterator[Cursor[Any]]:
-        """A cursor in a transaction that sees one state of the database and changes nothing."""
+        """Open a read-only transaction that sees one state of the database, and yield its cursor."""
         with self._transaction("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY") as cursor:
             yield cursor
 
     @contextmanager
     def change(self) -> Iterator[Cursor[Any]]:
-        """A cursor in a transaction that is kept as a whole, or not at all."""
+        """Open a transaction that is committed as a whole or not at all, and yield its cursor."""
         with self._transaction("SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE") as cursor:
             yield cursor
 
     @contextmanager
     def _transaction(self, setting: str) -> Iterator[Cursor[Any]]:
         psycopg = _psycopg()
-        with self._borrowed() as connection:
+        with self._borrow() as connection:
             try:
                 with connection.transaction(), connection.cursor() as cursor:
                     cursor.execute(setting)
                     yield cursor
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                raise ConnectionError(f"the database does not answer: {_sentence(error)}") from error
+                raise ConnectionError(f"the database does not answer: {_first_line(error)}") from error
             except psycopg.errors.InsufficientPrivilege as error:
-                raise PermissionError(f"the database does not let this user do that: {_sentence(error)}") from error
+                raise PermissionError(f"the database does not permit this operation: {_first_line(error)}") from error
             except psycopg.errors.UndefinedTable as error:
-                raise FileNotFoundError("the database has no such index any more") from error
+                raise FileNotFoundError("the database no longer has this index") from error
             except psycopg.DataError as error:
-                raise ValueError(f"the database rejects a value: {_sentence(error)}") from error
+                raise ValueError(f"the database rejects a value: {_first_line(error)}") from error
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Connection[Any]]:
-        """A connection that answers, for one thread."""
+    def _borrow(self) -> Iterator[Connection[Any]]:
+        """Yield a working connection for one thread."""
         if not self._room.acquire(timeout=PATIENCE):
-            raise ConnectionError(f"the database is busy: all {MOST} connections to it are in use")
+            raise ConnectionError(f"the database is busy: all {CONNECTIONS} connections to it are in use")
         try:
-            connection = self._answering()
+            connection = self._find_working()
             try:
                 yield connection
             finally:
-                busy = connection.info.transaction_status != 0  # broken, or in the middle of something
-                if busy or connection.closed or len(self._idle) >= KEPT:
+                busy = connection.info.transaction_status != 0  # broken, or inside a transaction
+                if busy or connection.closed or len(self._idle) >= IDLE_CONNECTIONS:
                     connection.close()
                 else:
                     self._idle.append(connection)
         finally:
             self._room.release()
 
-    def _answering(self) -> Connection[Any]:
-        """One of the connections that are there, or a new one."""
+    def _find_working(self) -> Connection[Any]:
+        """Return an idle connection, or a new one."""
         psycopg = _psycopg()
         while self._idle:
             try:
                 connection = self._idle.pop()
-            except IndexError:  # another thread was faster
+            except IndexError:  # another thread has taken the last one
                 break
             try:
                 connection.execute("SELECT 1")
                 return connection
-            except psycopg.OperationalError:  # the server was restarted since
+            except psycopg.OperationalError:  # the server was restarted
                 connection.close()
         options = SETTINGS | _options(self.url)
         try:
             fresh: Connection[Any] = psycopg.connect(**options, autocommit=True)
         except psycopg.Error as error:
-            raise ConnectionError(f"the database cannot be reached: {_sentence(error)}") from error
+            raise ConnectionError(f"the database cannot be reached: {_first_line(error)}") from error
         return fresh
 
 
-class Moment:
-    """One transaction of a server: all that is read in it is of one moment.
+class OpenTransaction:
+    """One open transaction of a server: everything is read from one state.
 
     Args:
-        url: of the database.
-        cursor: in the transaction.
+        url: URL of the database.
+        cursor: cursor of the transaction.
 
     Examples:
-        >>> with Moment("postgresql://host/photos", None).change():
+        >>> with OpenTransaction("postgresql://host/photos", None).change():
         ...     pass
         Traceback (most recent call last):
-        TypeError: an index that is held still can be read, but it cannot be changed
+        TypeError: an index inside still() is read-only: change it outside
     """
 
     def __init__(self, url: str, cursor: Any) -> None:
@@ -155,26 +155,26 @@ class Moment:
 
     @contextmanager
     def read(self) -> Iterator[Cursor[Any]]:
-        """The cursor; after an error it is of no more use."""
+        """Yield the cursor; it cannot be used after an error."""
         yield self._cursor
 
     @contextmanager
     def change(self) -> Iterator[Cursor[Any]]:
-        """Refused."""
-        raise TypeError("an index that is held still can be read, but it cannot be changed")
+        """Raise an error: the transaction is read-only."""
+        raise TypeError("an index inside still() is read-only: change it outside")
         yield self._cursor
 
     def close(self) -> None:
-        """Nothing: the connection is given back when the transaction ends."""
+        """Do nothing: the connection is returned when the transaction ends."""
 
 
-def checked_url(url: str) -> str:
-    """The URL of a database, or a sentence that repeats nothing of it: there may be a password in it.
+def check_url(url: str) -> str:
+    """Return the URL of a database, or raise an error that does not repeat it, because it may contain a password.
 
     Examples:
-        >>> checked_url("postgresql://me:open/sesame@host/photos")
+        >>> check_url("postgresql://me:open/sesame@host/photos")
         Traceback (most recent call last):
-        ValueError: url must have the signs @ / # of a password written as %40 %2F %23, but they are unescaped
+        ValueError: url must have the characters @ / # of a password escaped as %40 %2F %23, but they are not escaped
     """
     scheme, there, rest = url.partition("://")
     if scheme not in ("postgresql", "postgres") or not there:
@@ -182,12 +182,12 @@ def checked_url(url: str) -> str:
         raise ValueError(f"url must start with postgresql://, but it starts with {shown}")
     place = rest.partition("?")[0]
     if "#" in rest or place.count("@") > 1 or "@" in place.partition("/")[2]:
-        raise ValueError(PLAIN)
+        raise ValueError(ESCAPE_PASSWORD)
     return url
 
 
 def _options(url: str) -> dict[str, Any]:
-    """What a URL says.  What the database's own library says of one that it cannot read would repeat parts of it."""
+    """Parse a URL; the message of libpq about an invalid one is not shown, because it repeats parts of the URL."""
     psycopg = _psycopg()
     try:
         options: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
@@ -212,12 +212,12 @@ def _psycopg() -> ModuleType:
     return psycopg
 
 
-def _sentence(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
 def prepare(cursor: Cursor[Any]) -> None:
-    """The extension and the catalog, created if they do not exist, in the cursor's transaction.
+    """Create the extension and the catalog if they do not exist, in the transaction of the cursor.
 
     Examples:
         >>> print(CATALOG.split()[5])
@@ -234,7 +234,7 @@ def prepare(cursor: Cursor[Any]) -> None:
 
 
 def statement(text: str, table: str) -> Any:
-    """A statement with the table's name in place of ``{}``; nothing else of it comes from a user.
+    """Return a statement with the quote name of a table in place of ``{}``; the rest of the text is constant.
 
     Examples:
         >>> statement("SELECT id FROM {}", "birds")
@@ -242,14 +242,14 @@ def statement(text: str, table: str) -> Any:
     """
     from psycopg import sql
 
-    return sql.SQL(text.replace("{}", quoted(table)))
+    return sql.SQL(text.replace("{}", quote(table)))
 
 
-def quoted(name: str) -> str:
-    """A name as SQL wants it.
+def quote(name: str) -> str:
+    """Quote a name for SQL.
 
     Examples:
-        >>> quoted('my "birds" here')
+        >>> quote('my "birds" here')
         '"my ""birds"" here"'
     """
     return '"' + name.replace('"', '""') + '"'

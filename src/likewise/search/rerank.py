@@ -1,6 +1,6 @@
-r"""The best candidates of a search in a new order: k-reciprocal neighbors, and query expansion.
+r"""Re-ranking of search results: k-reciprocal neighbors and query expansion.
 
-Pure functions on arrays first; `KReciprocal` and `QueryExpansion` are what `likewise.search.Index.search` takes.
+The methods are functions of arrays; `KReciprocal` and `QueryExpansion` wrap them for `likewise.search.Index.search`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Booleans = NDArray[np.bool_]
 def k_reciprocal(
     query: ArrayLike, candidates: ArrayLike, *, k1: int = 20, k2: int = 6, weight: float = 0.3
 ) -> NDArray[np.float64]:
-    r"""Distances of one query to its candidates after k-reciprocal re-ranking (Zhong et al. 2017).
+    r"""Return distances of one query to its candidates after k-reciprocal re-ranking (Zhong et al. 2017).
 
     The query and its candidates are one set, in which $d(p, g)$ is the squared Euclidean distance of unit vectors, divided
     by the largest in the set.  With $N(p, k)$, p and its k nearest,
@@ -32,13 +32,13 @@ def k_reciprocal(
     - the Jaccard distance is $d_J(p, g) = 1 - \sum_j \min(V_{p,j}, V_{g,j}) / \sum_j \max(V_{p,j}, V_{g,j})$ (Eq. 10);
     - the result is $(1 - λ) d_J + λ d$ (Eq. 12).
 
-    Of vectors equally near the one that stands first counts as nearer; the query stands in front of its candidates.
+    Of equally near vectors the first one counts as nearer; the query comes before its candidates.
 
     Args:
-        query: ``(d,)``, of any length but 0.
-        candidates: ``(n, d)``, the best first.
+        query: the query ``(d,)``, of any length but 0.
+        candidates: the candidates ``(n, d)``, best first.
         k1: number of neighbors for reciprocity.
-        k2: over how many neighbors, p included, the sets are averaged; 1 for no averaging.
+        k2: number of neighbors, including p, over which the sets are averaged; 1 for no averaging.
         weight: λ, the weight of the original distance.
 
     Returns:
@@ -76,8 +76,8 @@ class _Settings:
 
 
 def _weights(distances: NDArray[np.float64], settings: _Settings) -> NDArray[np.float64]:
-    """The vectors V of all points, ``(n, n)``, averaged."""
-    # a point is its own nearest, whatever else lies at the same place
+    """Return the vectors V of all points, ``(n, n)``, averaged."""
+    # a point is its nearest neighbor, even if others have the same position
     order = np.argsort(distances - np.eye(len(distances)), axis=1, kind="stable")
     whole = _reciprocal(order, settings.k1)
     half = _reciprocal(order, round(settings.k1 / 2)).astype(np.float32)
@@ -91,7 +91,7 @@ def _weights(distances: NDArray[np.float64], settings: _Settings) -> NDArray[np.
 
 
 def _reciprocal(order: Ids, k: int) -> Booleans:
-    """Who is among the k nearest of whom, and the other way round."""
+    """Return which pairs of points are among each other's k nearest."""
     near = np.zeros(order.shape, bool)
     np.put_along_axis(near, order[:, : k + 1], True, axis=1)
     both: Booleans = near & near.T
@@ -99,14 +99,14 @@ def _reciprocal(order: Ids, k: int) -> Booleans:
 
 
 def expand(query: ArrayLike, neighbors: ArrayLike, scores: ArrayLike, *, alpha: float = 3.0) -> NDArray[np.float64]:
-    r"""A query moved toward its matches: α-weighted query expansion (Radenović et al. 2019).
+    r"""Return a query moved toward its matches: α-weighted query expansion (Radenović et al. 2019).
 
     $q' = q + \sum_i \max(s_i, 0)^α x_i$, scaled to unit length.
 
     Args:
-        query: ``(d,)``.
+        query: the query ``(d,)``.
         neighbors: its best matches, ``(n, d)``.
-        scores: their similarities ``(n,)``.
+        scores: similarities of the matches, ``(n,)``.
         alpha: exponent that reduces the weight of less similar matches; 0 for a plain average.
 
     Examples:
@@ -129,14 +129,14 @@ def _units(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class KReciprocal:
-    """Candidates ordered by how much their neighborhoods overlap with the query's; see `k_reciprocal`.
+    """Re-ranking by the overlap of the neighborhoods of query and candidate; see `k_reciprocal`.
 
-    Neighborhoods are those among the query's candidates, not in the whole collection.  Scores become one
-    minus the new distance.
+    Neighborhoods are computed among the candidates of the query, not in the whole collection.  Scores are one minus the
+    new distance.
 
     Args:
         k1: number of neighbors for reciprocity.
-        k2: over how many neighbors the sets are averaged.
+        k2: number of neighbors over which the sets are averaged.
         weight: the weight of the original distance.
         pool: minimum number of candidates.
 
@@ -157,7 +157,7 @@ class KReciprocal:
     def rerank(
         self, queries: Floats, k: int, search: Callable[[Floats, int], Matches], vectors: Callable[[Ids], Floats]
     ) -> Matches:
-        """The k best for each query; see `likewise.search.Rerank`."""
+        """Return the k best matches of each query; see `likewise.search.Rerank`."""
         matches = search(queries, max(k, self.pool))
         ids, scores = matches.ids[:, :k].copy(), matches.scores[:, :k].copy()
         for row, query in enumerate(queries):
@@ -173,10 +173,10 @@ class KReciprocal:
 
 @dataclass(frozen=True)
 class QueryExpansion:
-    """A second search, with the query moved toward the best of the first; see `expand`.
+    """A second search with the query moved toward the best matches of the first; see `expand`.
 
     Args:
-        top: number of matches to move toward.
+        top: number of matches toward which the query is moved.
         alpha: exponent that reduces the weight of less similar matches.
 
     Examples:
@@ -195,7 +195,7 @@ class QueryExpansion:
     def rerank(
         self, queries: Floats, k: int, search: Callable[[Floats, int], Matches], vectors: Callable[[Ids], Floats]
     ) -> Matches:
-        """The k best for each query; see `likewise.search.Rerank`."""
+        """Return the k best matches of each query; see `likewise.search.Rerank`."""
         first = search(queries, self.top)
         moved = []
         for query, ids, scores in zip(queries, first.ids, first.scores, strict=True):

@@ -1,6 +1,6 @@
-"""A version of an index that is open for reading.
+"""An open version of an index, for reading.
 
-A reader keeps its snapshot for as long as it likes: files of a version never change, and those that a writer removes stay
+A reader may keep its snapshot for any time: the files of a version never change, and files that a writer removes stay
 readable for the processes that have them open.
 """
 
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from likewise.search.approximate import Near
 
 TRIES = 20
-"""How often opening is repeated because a writer removed the version in between."""
+"""Attempts to open a version while writers remove it."""
 
-HINT = "restore an older version with likewise index --restore, or make the index again"
+HINT = "restore an older version with likewise index --restore, or create the index again"
 
 
 class Snapshot:
     """An open version.
 
     Args:
-        version: which one.
+        version: the version.
 
     Attributes:
-        version: which one.
+        version: the version.
         stored: its vectors.
         items: the table of its items.
-        ids: their ids, increasing.
-        spans: where each row's thumbnail begins and ends in the two files of thumbnails, one after the other.
+        ids: ids of the items, increasing.
+        spans: first and last byte of each thumbnail in the concatenation of the two files of thumbnails.
         blobs: these two files.
 
     Examples:
@@ -70,7 +70,7 @@ class Snapshot:
         scales = None if card.storage == "float32" else self._array("scales.npy", (card.rows,))
         codes = self._array("vectors.npy", (card.rows, card.dim))
         if codes.dtype != DTYPES[card.storage]:
-            raise self._damaged("vectors.npy")
+            raise self._damage_error("vectors.npy")
         self.stored = Vectors(codes, scales)
         self.items = self._table()
         self.ids: Ids = self.items.column("id").to_numpy() if card.rows else np.zeros(0, np.int64)
@@ -81,7 +81,7 @@ class Snapshot:
 
     @classmethod
     def open(cls, folder: Path) -> Snapshot:
-        """The newest version; opened again where a writer removed it while its files were opened."""
+        """Open the newest version; try again if a writer removes it at the same time."""
         for attempt in range(TRIES):
             number = version_numbers(folder)[-1]
             try:
@@ -91,17 +91,17 @@ class Snapshot:
                     raise ValueError(f"{missing.filename} is missing: {HINT}") from missing
         raise AssertionError("unreachable")
 
-    def _damaged(self, name: str) -> ValueError:
+    def _damage_error(self, name: str) -> ValueError:
         return ValueError(f"{self.version.folder / name} is damaged: {HINT}")
 
     def _array(self, name: str, shape: tuple[int, ...] | None) -> NDArray[Any]:
         try:
-            # copy on write: torch warns of memory that cannot be written to, though it is only read
+            # copy on write: torch warns about read-only memory, even if it is only read
             array = np.asarray(np.load(self.version.folder / name, mmap_mode="c", allow_pickle=False))
         except (ValueError, EOFError) as error:
-            raise self._damaged(name) from error
+            raise self._damage_error(name) from error
         if shape is not None and array.shape != shape:
-            raise self._damaged(name)
+            raise self._damage_error(name)
         return array
 
     def _bytes(self, name: str) -> NDArray[np.uint8] | None:
@@ -115,20 +115,20 @@ class Snapshot:
         file = self.version.folder / "items.arrow"
         try:
             table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
-            table.validate(full=True)  # offsets that lead out of the file would be followed: 30 ms for a million rows
+            table.validate(full=True)  # rejects offsets outside the file; 30 ms for a million rows
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
-            raise self._damaged("items.arrow") from error
+            raise self._damage_error("items.arrow") from error
         if table.num_rows != self.version.card.rows or table.column_names[: len(RESERVED)] != list(RESERVED):
-            raise self._damaged("items.arrow")
+            raise self._damage_error("items.arrow")
         return table
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def is_in_place(self) -> bool:
-        """Whether the folder of the version is still the one that was opened."""
+        """Return whether the folder of the version is still the one that was opened."""
         try:
             return _stamp(self.version) == self._stamp
         except OSError:
@@ -137,7 +137,7 @@ class Snapshot:
     # ------------------------------------------------------------------------------------------- rows
 
     def rows(self, ids: Ids) -> Ids:
-        """The rows of items."""
+        """Return the rows of items by their ids."""
         rows = np.searchsorted(self.ids, ids)
         there = rows < len(self.ids)
         there[there] &= self.ids[rows[there]] == ids[there]
@@ -146,7 +146,7 @@ class Snapshot:
         return rows
 
     def passing(self, where: str) -> Ids:
-        """The rows of items that pass a filter, increasing."""
+        """Return the rows of items that pass a filter, increasing."""
         condition = parse(where, filterable_fields(self.version.card.fields))
         arrow()
         from pyarrow.dataset import dataset
@@ -155,7 +155,7 @@ class Snapshot:
         return np.searchsorted(self.ids, np.sort(passed.column("id").to_numpy()))
 
     def with_paths(self, paths: Any) -> Ids:
-        """The rows of items that have one of these paths, increasing."""
+        """Return the rows of items that have one of these paths, increasing."""
         arrow()
         from pyarrow import compute
 
@@ -164,12 +164,12 @@ class Snapshot:
         return rows
 
     def table(self, rows: Ids | None, columns: Sequence[str] | None) -> Table:
-        """Columns of all items, or of those in some rows."""
+        """Return columns of all items, or of those in some rows."""
         table = self.items if columns is None else self.items.select(list(columns))
         return table if rows is None else table.take(rows)
 
     def thumbnail(self, row: int) -> bytes | None:
-        """The WebP file of the thumbnail of the item in a row."""
+        """Return the thumbnail of the item in a row, as a WebP file."""
         if self.spans is None:
             return None
         start, stop = (int(each) for each in self.spans[row])
@@ -192,18 +192,18 @@ class Snapshot:
 
         try:
             return Near.read(self._structure, about, self._covered, self.ids[: self._covered_rows])
-        except RuntimeError as error:  # what faiss raises
-            raise self._damaged("near.faiss") from error
+        except RuntimeError as error:  # raised by faiss
+            raise self._damage_error("near.faiss") from error
 
     @cached_property
     def _covered_rows(self) -> int:
-        """The number of rows that the structure covers: the first ones, because newer items have larger ids."""
+        """Return the number of rows that the structure covers: the first ones, because newer items have larger ids."""
         if self._covered is None or not len(self._covered):
             return 0
         return int(np.searchsorted(self.ids, self._covered[-1], side="right"))
 
     def parts(self, where: str | None, cut: int = 0) -> list[Part]:
-        """What a search may find, in one part, or in two that begin with row 0 and row `cut`."""
+        """Return the vectors to search, as one part, or as two that begin at row 0 and row `cut`."""
         passed = None if where is None else self.passing(where)
         bounds = [0, cut, len(self)] if 0 < cut < len(self) else [0, len(self)]
         parts = []
@@ -218,14 +218,14 @@ class Snapshot:
         return parts
 
     def search(self, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Matches:
-        """The k most similar items of each query, the best first."""
+        """Return the k most similar items of each query, best first."""
         if exact is False and self.version.card.near is None:
             raise ValueError(
                 f"exact must be True or None for {self.version.folder.parent}, which has no approximate structure"
             )
         near = None if exact else self.near
         parts = self.parts(where, 0 if near is None else self._covered_rows)
-        least = min(k, max(1, sum(map(len, parts))))  # there are no more, and memory grows with k
+        least = min(k, max(1, sum(map(len, parts))))  # more cannot be found, and memory grows with k
         if near is None or not self._covered_rows:
             rows, scores = nearest(vectors, parts, least)
         else:
@@ -238,6 +238,6 @@ class Snapshot:
 
 
 def _stamp(version: Version) -> tuple[int, int]:
-    """What differs where another index was put in place under the same name."""
+    """Return numbers that differ if another index was moved to the same name."""
     state = (version.folder / CARD_FILE).stat()
     return state.st_mtime_ns, state.st_ino

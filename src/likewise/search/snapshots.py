@@ -1,4 +1,4 @@
-"""A store of snapshots in a folder: every change writes the next version."""
+"""Store of snapshots in a folder: every change writes the next version."""
 
 from __future__ import annotations
 
@@ -18,22 +18,13 @@ from likewise.formula import one_of
 from likewise.search.approximate import INDEX_KINDS, build_structure, faiss, kind_for
 from likewise.search.card import IndexCard, Loss
 from likewise.search.columns import check_kinds, make_table, number_rows
+from likewise.search.drafts import NEXT, VERSIONS_TO_KEEP, Draft, lock_index, prune, publish_version
 from likewise.search.matches import Floats, Ids, Matches
 from likewise.search.snapshot import HINT, Snapshot
 from likewise.search.storage import AMONG, larger_measurement, storage_loss
 from likewise.search.store import NewRows, check_paths
-from likewise.search.vectors import DTYPES, STORAGES, Vectors, encoded_chunks
-from likewise.search.versions import (
-    KEPT,
-    NEXT,
-    Draft,
-    lock_index,
-    prune,
-    put_in_place,
-    read_version,
-    version_folder,
-    version_numbers,
-)
+from likewise.search.vectors import DTYPES, STORAGES, Vectors, encode_chunks
+from likewise.search.versions import read_version, version_folder, version_numbers
 from likewise.search.writing import write_items, write_rows, write_thumbnails, write_vectors
 
 if TYPE_CHECKING:
@@ -41,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotStore:
-    """Vectors and items in a folder of versions; see `likewise.search.store.VectorStore`.
+    """Items and vectors in a folder of versions; see `likewise.search.store.VectorStore`.
 
     Args:
         folder: the folder of the index.
@@ -65,17 +56,17 @@ class SnapshotStore:
 
     @classmethod
     def create(cls, folder: str | Path, card: IndexCard, model: Path | None = None) -> SnapshotStore:
-        """Make a new, empty store.
+        """Create a new, empty store.
 
         Args:
-            folder: where; new or empty.
-            card: its name, its vectors and its model.
-            model: the file of the model, which is copied.
+            folder: a new or empty folder.
+            card: name, vectors and model of the index.
+            model: file of the model, which is copied.
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        if {each.name for each in place.iterdir()} - {".lock", NEXT}:  # which a process that died may have left
-            raise FileExistsError(f"folder must be new or empty, but {place} has files")
+        if {each.name for each in place.iterdir()} - {".lock", NEXT}:  # may be left by a killed process
+            raise FileExistsError(f"folder must be new or empty, but {place} contains files")
         with lock_index(place), Draft(place) as draft:
             if model is not None:
                 draft.copy("model.safetensors", model)
@@ -96,11 +87,11 @@ class SnapshotStore:
         return len(self._now)
 
     def refresh(self) -> bool:
-        """Open the newest version if it is another one."""
+        """Open the newest version if it has changed, and return whether it has."""
         try:
             number = version_numbers(self.folder)[-1]
         except (FileNotFoundError, ValueError):
-            raise FileNotFoundError(f"{self.folder} is not an index any more: it has no version") from None
+            raise FileNotFoundError(f"{self.folder} is no longer an index: it has no version") from None
         if number == self._now.version.number and self._now.is_in_place():
             return False
         self._now = Snapshot.open(self.folder)
@@ -108,32 +99,32 @@ class SnapshotStore:
 
     @contextmanager
     def still(self) -> Iterator[SnapshotStore]:
-        """The version that is open now."""
+        """Return the version that is open now."""
         yield copy(self)
 
     def ids(self, where: str | None = None) -> Ids:
-        """The ids of all items, or of those that pass a filter, in order."""
+        """Return the ids of all items, or of those that pass a filter, in order."""
         now = self._now
         return now.ids.copy() if where is None else now.ids[now.passing(where)]
 
     def table(self, ids: Ids | None = None, columns: Sequence[str] | None = None) -> Table:
-        """Columns of all items in order, or of some."""
+        """Return columns of all items in order, or of some."""
         now = self._now
         return now.table(None if ids is None else now.rows(ids), columns)
 
     def vectors(self, ids: Ids | None = None) -> Vectors:
-        """Vectors of all items in order, mapped into memory, or of some."""
+        """Return vectors of all items in order, mapped into memory, or of some."""
         now = self._now
         return now.stored if ids is None else now.stored.select(now.rows(ids))
 
     def thumbnails(self, ids: Ids) -> Iterator[bytes | None]:
-        """The WebP files of some items' thumbnails."""
+        """Yield the thumbnails of some items, as WebP files."""
         now = self._now
         return (now.thumbnail(int(row)) for row in now.rows(ids))
 
     @property
     def model_file(self) -> Path | None:
-        """The copy of the model, in this version or in a newer one."""
+        """Return the copy of the model, in this version or in a newer one."""
         model = self.card.model
         if model is None or not model.kept:
             return None
@@ -145,26 +136,26 @@ class SnapshotStore:
 
     @contextmanager
     def model(self) -> Iterator[Path]:
-        """The copy of the model."""
+        """Yield the copy of the model."""
         file = self.model_file
         if file is None:
             raise ValueError(f"{self.folder} has no model: search it with vectors")
         yield file
 
     def search(self, vectors: Floats, k: int, *, where: str | None = None, exact: bool | None = None) -> Matches:
-        """The k most similar items of each query, the best first; of equal ones the first that was added."""
+        """Return the k most similar items of each query, best first; ties are in the order of addition."""
         return self._now.search(vectors, k, where, exact)
 
     # ------------------------------------------------------------------------------------------- changes
 
     @contextmanager
     def _next(self) -> Iterator[tuple[Snapshot, Draft]]:
-        """The newest version, and the draft of the next one, under the lock."""
+        """Yield the newest version and the draft of the next one, under the lock."""
         with lock_index(self.folder):
             now = Snapshot.open(self.folder)
             mine, newest = self.card, now.version.card
             if (mine.created, mine.dim) != (newest.created, newest.dim):
-                raise ValueError(f"{self.folder} was replaced by another index since it was opened: open it again")
+                raise ValueError(f"{self.folder} was replaced by another index after it was opened: open it again")
             with Draft(self.folder) as draft:
                 yield now, draft
 
@@ -197,7 +188,7 @@ class SnapshotStore:
         return ids
 
     def remove(self, ids: Ids | None = None, *, where: str | None = None) -> int:
-        """Remove items by ids or by a filter; returns how many."""
+        """Remove items by ids or by a filter, and return their number."""
         with self._next() as (now, draft):
             rows = np.unique(now.rows(ids)) if ids is not None else now.passing(where or "")
             if len(rows):
@@ -206,7 +197,7 @@ class SnapshotStore:
         return len(rows)
 
     def rebuild(self, *, storage: str | None, approximate: str | None, queries: int) -> None:
-        """Change how vectors are stored and searched, write all thumbnails into one file, and measure."""
+        """Change storage type and search structure, write all thumbnails into one file, and measure."""
         if storage is not None:
             one_of("storage", storage, STORAGES)
         if approximate is not None:
@@ -223,7 +214,7 @@ class SnapshotStore:
             else:
                 changes["loss"] = storage_loss(now.stored, after)
                 vectors = write_vectors(
-                    draft, encoded_chunks(now.stored, after), len(now), dataclasses.replace(card, storage=after)
+                    draft, encode_chunks(now.stored, after), len(now), dataclasses.replace(card, storage=after)
                 )
             draft.share(now.version, "items.arrow")
             write_thumbnails(draft, now, whole=True)
@@ -236,13 +227,13 @@ class SnapshotStore:
             self._commit(now, draft, f"rebuild: {after}, {kind}", **changes)
 
     def calibrate(self, calibration: Mapping[str, Any] | None) -> None:
-        """Keep a calibration with the index."""
+        """Store a calibration with the index."""
         with self._next() as (now, draft):
             draft.share(now.version, *now.version.card.files)
             self._commit(now, draft, "calibrate", calibration=calibration)
 
     def drop(self) -> None:
-        """Remove the index; files of others in its folder stay."""
+        """Delete the index; other files in its folder stay."""
         with lock_index(self.folder):
             prune(self.folder, 0)
         for file in [*self.folder.glob("map-*.npz"), self.folder / "broken.csv", self.folder / ".lock"]:
@@ -251,15 +242,15 @@ class SnapshotStore:
             self.folder.rmdir()
 
     def close(self) -> None:
-        """Nothing: files are closed when nothing uses them any more."""
+        """Do nothing: files are closed when they are no longer used."""
 
 
 def adopt(new: Path, folder: Path) -> None:
     """Make the newest version of one index the next version of another, or the first one of a new index.
 
     Args:
-        new: an index on the same file system, which is gone afterwards.
-        folder: the other index, or a place where there is nothing yet.
+        new: an index on the same file system, which is removed.
+        folder: the other index, or a path that does not exist.
 
     Examples:
         >>> import tempfile
@@ -278,13 +269,13 @@ def adopt(new: Path, folder: Path) -> None:
         sync_folder(folder.parent)
         return
     with lock_index(folder):
-        put_in_place(version_folder(new, version_numbers(new)[-1]), folder)
-        prune(folder, KEPT)
+        publish_version(version_folder(new, version_numbers(new)[-1]), folder)
+        prune(folder, VERSIONS_TO_KEEP)
     shutil.rmtree(new, ignore_errors=True)
 
 
 def _measure_loss(card: IndexCard, rows: NewRows) -> Loss | None:
-    """The cost of the storage: of what is added, unless it was measured among more items before."""
+    """Measure the cost of the storage type on the added vectors, unless it was measured among more items before."""
     if card.loss is not None and card.loss.among >= min(len(rows), AMONG):
         return card.loss
     if isinstance(rows.vectors, Vectors) and rows.vectors.codes.dtype != DTYPES["float32"]:

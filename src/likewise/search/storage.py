@@ -1,4 +1,4 @@
-"""What a storage costs: the share of the nearest neighbors that are still found in fewer bits."""
+"""The cost of a storage type: the fraction of nearest neighbors that are still found with fewer bits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from likewise.search.matches import Ids
 from likewise.search.vectors import Vectors, encode
 
 QUERIES, AMONG, K = 200, 50_000, 10
-"""Queries and items with which the loss is measured, and the neighbors of each query."""
+"""Queries and items of the measurement, and the number of neighbors per query."""
 
 
 def storage_loss(vectors: NDArray[Any] | Vectors, storage: str) -> Loss | None:
-    """The share of the ten nearest that are still found when vectors are stored in fewer bits; ``None`` for float32.
+    """Return the fraction of the ten nearest that are still found when vectors are stored in fewer bits; ``None`` for float32.
 
-    It is measured among at most fifty thousand of them, by two hundred that look for the others.
+    It is measured among at most fifty thousand vectors, of which two hundred are queries.
 
     Args:
-        vectors: as they are before.
-        storage: how they are stored afterwards.
+        vectors: the original vectors.
+        storage: the storage type.
 
     Examples:
         >>> storage_loss(np.random.default_rng(0).normal(size=(500, 32)), "float16").recall > 0.95
@@ -45,20 +45,20 @@ def storage_loss(vectors: NDArray[Any] | Vectors, storage: str) -> Loss | None:
 
 
 def without_self(rows: Ids, own: Ids, k: int) -> Ids:
-    """The first k rows of each query, without the query itself.
+    """Return the first k rows of each query, without the query itself.
 
     Examples:
         >>> without_self(np.array([[4, 5, 6], [5, 6, 7]]), np.array([5, 9]), 2).tolist()
         [[4, 6], [5, 6]]
     """
     itself = rows == own[:, None]
-    itself[:, -1] |= ~itself.any(axis=1)  # not among them: the last one is one too many
+    itself[:, -1] |= ~itself.any(axis=1)  # if the query is not among them, drop the last one
     others: Ids = rows[~itself].reshape(len(rows), -1)[:, :k]
     return others
 
 
 def larger_measurement(*losses: Loss | None) -> Loss | None:
-    """The measurement among the most items.
+    """Return the measurement among the most items.
 
     Examples:
         >>> larger_measurement(None, Loss(0.9, 10, 100), Loss(0.8, 200, 1000)).recall

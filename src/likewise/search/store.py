@@ -1,4 +1,4 @@
-"""What an index needs of its store: snapshots in a folder, or a PostgreSQL database."""
+"""Protocol of the storage of an index: snapshots in a folder, or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """Items that are added to a store.
+    """Items to be added to a store.
 
     Args:
-        table: path, label and metadata; a column of ids is not used.
-        vectors: ``(n, d)`` of any length, or vectors as another store has them.
-        thumbnails: a WebP file or ``None`` for each.
-        loss: the measured cost of these vectors' storage, if it is known.
+        table: path, label and metadata; a column of ids is ignored.
+        vectors: vectors ``(n, d)`` of any length, or stored vectors of another store.
+        thumbnails: a WebP file or ``None`` for each item.
+        loss: measured cost of the storage type of these vectors, if known.
 
     Examples:
         >>> import numpy as np
@@ -45,11 +45,11 @@ class NewRows:
 
 
 class VectorStore(Protocol):
-    """Vectors with their items: what `likewise.search.Index` is built on.
+    """Items with vectors: the storage of a `likewise.search.Index`.
 
-    Items are in the order of their ids, which increase and are never used twice.  Every change happens as a whole or not
-    at all.  ``where`` is a filter, see `likewise.search.filters`; ``ids`` must be of items in the store, otherwise a
-    `KeyError` names one that is not.
+    Items are in the order of their ids, which increase and are never reused.  Every change is atomic.  ``where`` is a
+    filter, see `likewise.search.filters`; ``ids`` must be those of items in the store, otherwise a `KeyError` names one
+    that is not.
 
     Examples:
         >>> import tempfile
@@ -71,69 +71,69 @@ class VectorStore(Protocol):
         """The number of items."""
 
     def refresh(self) -> bool:
-        """Read what others wrote since; returns whether anything changed."""
+        """Load changes of other writers, and return whether there were any."""
 
     def still(self) -> AbstractContextManager[VectorStore]:
-        """The store as it is now, for several looks at one state."""
+        """Return a context manager of the current state, for several reads of one state."""
 
     def ids(self, where: str | None = None) -> Ids:
-        """The ids of all items, or of those that pass a filter, in order."""
+        """Return the ids of all items, or of those that pass a filter, in order."""
 
     def table(self, ids: Ids | None = None, columns: Sequence[str] | None = None) -> Table:
-        """Columns of all items in order, or of some in the order in which they are given; hidden columns included."""
+        """Return columns of all items in order, or of some in the order of ``ids``, including hidden columns."""
 
     def vectors(self, ids: Ids | None = None) -> Vectors:
-        """Vectors of all items in order, or of some in the order in which they are given."""
+        """Return vectors of all items in order, or of some in the order of ``ids``."""
 
     def thumbnails(self, ids: Ids) -> Iterator[bytes | None]:
-        """The WebP files of some items' thumbnails."""
+        """Yield the thumbnails of some items, as WebP files."""
 
     def model(self) -> AbstractContextManager[Path]:
-        """A file of the model; refuses where there is no copy."""
+        """Return a context manager of a file of the model; raise an error if there is no copy."""
 
     def search(self, vectors: Floats, k: int, *, where: str | None = None, exact: bool | None = None) -> Matches:
-        """The k most similar items of each query of unit length, the best first; of equal ones the first that was added."""
+        """Return the k most similar items of each query of unit length, best first; ties are in the order of addition."""
 
     def add(self, rows: NewRows, *, replace: bool = True) -> Ids:
         """Add items and return their ids; with ``replace`` they replace items with the same paths."""
 
     def remove(self, ids: Ids | None = None, *, where: str | None = None) -> int:
-        """Remove items by ids or by a filter; returns how many."""
+        """Remove items by ids or by a filter, and return their number."""
 
     def rebuild(self, *, storage: str | None, approximate: str | None, queries: int) -> None:
-        """Change how vectors are stored and searched, and measure the recall of approximations."""
+        """Change storage type and search structure, and measure the recall of approximations."""
 
     def calibrate(self, calibration: Mapping[str, Any] | None) -> None:
-        """Keep a calibration with the index."""
+        """Store a calibration with the index."""
 
     def drop(self) -> None:
-        """Remove the index."""
+        """Delete the index."""
 
     def close(self) -> None:
-        """Release connections."""
+        """Close connections."""
 
 
 def check_paths(table: Table) -> None:
-    """Refuse a table that names a path twice.
+    """Check that no path occurs twice in a table.
 
     Examples:
         >>> from likewise.search.columns import make_table
         >>> check_paths(make_table(["a", "b", "a"]))
         Traceback (most recent call last):
-        ValueError: paths must name each file once, but it names 'a' twice
+        ValueError: paths must be distinct, but 'a' occurs twice
     """
     paths = table.column("path")
     if len(paths.unique()) < len(paths):
         counts = paths.value_counts().to_pylist()
         twice = next(each["values"] for each in counts if each["counts"] > 1)
-        raise ValueError(f"paths must name each file once, but it names {twice!r} twice")
+        raise ValueError(f"paths must be distinct, but {twice!r} occurs twice")
 
 
 def missing_id(number: int) -> KeyError:
-    """The error for an id that is not in the store.
+    """Return the error for an id that is not in the store.
 
     Examples:
         >>> missing_id(7)
-        KeyError('ids must be of items in the index, but it has none with the number 7')
+        KeyError('ids must be those of items in the index, but it has no item 7')
     """
-    return KeyError(f"ids must be of items in the index, but it has none with the number {number}")
+    return KeyError(f"ids must be those of items in the index, but it has no item {number}")

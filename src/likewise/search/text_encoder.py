@@ -1,4 +1,4 @@
-"""The text side of a model with two towers: from texts to vectors."""
+"""Text encoder: the text tower of a model with two towers, from texts to vectors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from likewise.trunks import TEXT_TRUNKS, Embedder, TextTrunk, read_card
 
 AT_ONCE = 64
-"""Texts that are embedded together."""
+"""Texts per batch."""
 
 
 class TextEncoder:
-    """A model of texts.
+    """A model that embeds texts.
 
     Args:
-        model: an embedder with a `likewise.trunks.TextTrunk`; it is put into evaluation mode.
+        model: an embedder with a `likewise.trunks.TextTrunk`; it is set to evaluation mode.
 
     Examples:
         >>> from likewise.trunks import build_text
@@ -34,11 +34,11 @@ class TextEncoder:
 
     @classmethod
     def load(cls, file: str | Path, *, indexed: bool = False) -> TextEncoder:
-        """Read the text side of a model's file.
+        """Read the text tower from the file of a model.
 
         Args:
             file: a ``.safetensors`` file that a `likewise.trunks.TwoTowers` wrote.
-            indexed: for texts that are searched among, not for: of two towers for texts these are the references, the second.
+            indexed: for the texts of an index, not for queries; of two text towers this is the second, that of references.
 
         Examples:
             >>> import tempfile
@@ -46,23 +46,23 @@ class TextEncoder:
             >>> Embedder("convnet", 8).save(file)
             >>> TextEncoder.load(file)
             Traceback (most recent call last):
-            ValueError: ...glyphs.safetensors has no text side: likewise train --data PairTable makes a model with one
+            ValueError: ...glyphs.safetensors has no text tower: train a model with one by likewise train --data PairTable
         """
         card = read_card(file)
         sides = [
             other for other, each in ((False, card), (True, card.other)) if each is not None and _is_text(each.trunk)
         ]
         if not sides:
-            raise ValueError(f"{file} has no text side: likewise train --data PairTable makes a model with one")
+            raise ValueError(f"{file} has no text tower: train a model with one by likewise train --data PairTable")
         return cls(Embedder.load(file, other=sides[-1 if indexed else 0]))
 
     @property
     def dim(self) -> int:
-        """The size of the embeddings."""
+        """The dimension of the embeddings."""
         return self.model.dim
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors ``(n, dim)`` of texts."""
+        """Return vectors ``(n, dim)`` of texts."""
         found = [np.zeros((0, self.dim), np.float32)]
         with torch.inference_mode():
             for start in range(0, len(texts), AT_ONCE):

@@ -1,4 +1,4 @@
-"""Small pictures of items, as WebP files."""
+"""Thumbnails of items, as WebP files."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ THUMBNAIL_SIDE = 160
 """The longer side of a thumbnail in pixels."""
 
 QUALITY, METHOD = 78, 2
-"""Of WebP's 100, and how hard it tries, of 6: more takes longer than decoding the photograph."""
+"""Quality (of 100) and encoding effort (of 6) of WebP: more effort takes longer than decoding the photograph."""
 
 
 def thumbnail(image: Image.Image, side: int = THUMBNAIL_SIDE) -> bytes:
-    """The whole image within a square, never larger than it was, as a WebP file.
+    """Return an image reduced to fit into a square, never enlarged, as a WebP file.
 
     Args:
-        image: upright, in RGB.
-        side: of the square, in pixels.
+        image: an upright image in RGB.
+        side: side of the square, in pixels.
 
     Examples:
         >>> Image.open(io.BytesIO(thumbnail(Image.new("RGB", (400, 100)), 64))).size

@@ -1,4 +1,4 @@
-"""Vectors from elsewhere and for elsewhere: a NumPy file into an index, an index into a Parquet file."""
+"""Import and export of vectors: a NumPy file into an index, an index into a Parquet file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from likewise.search.index import Index
 
 CHUNK = 2**16
-"""Rows in a row group."""
+"""Rows per row group."""
 
 ABOUT = (
     "embeddings",
@@ -30,20 +30,20 @@ ABOUT = (
     "broken_paths",
     "broken_reasons",
 )
-"""Arrays with a fixed meaning; every other one is a column of metadata."""
+"""Arrays with a fixed meaning; every other array is a column of metadata."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Embeddings with what is known of them.
+    """Embeddings with paths, labels and metadata.
 
     Args:
-        vectors: ``(n, d)``.
-        paths: the file of each.
-        labels: the class of each, or ``None``.
+        vectors: embeddings ``(n, d)``.
+        paths: file of each embedding.
+        labels: class of each embedding, or ``None``.
         metadata: further columns.
-        root: the folder that relative paths start from.
-        model_sha256: the checksum of the model that made them.
+        root: the folder of relative paths.
+        model_sha256: checksum of the model that computed them.
 
     Examples:
         >>> Embeddings(np.eye(2), ["a.png", "b.png"]).labels is None
@@ -61,9 +61,9 @@ class Embeddings:
 def read_embeddings(file: str | Path) -> Embeddings:
     """Read a NumPy file (``.npz``) of embeddings, such as `likewise embed` writes.
 
-    ``embeddings`` ``(n, d)`` is all that it needs.  ``paths`` are the files (by default ``"0"``, ``"1"``, …), ``labels``
-    are class names, or numbers that count ``class_names`` (−1 for none), ``root`` is where paths begin.  Every other array of
-    n texts, numbers or truth values is a column of metadata.  Nothing in the file is executed.
+    Only ``embeddings`` ``(n, d)`` is required.  ``paths`` are the files (by default ``"0"``, ``"1"``, …), ``labels`` are class
+    names, or indices into ``class_names`` (−1 for none), and ``root`` is the folder of relative paths.  Every other array of n
+    texts, numbers or booleans is a column of metadata.  Nothing in the file is executed.
 
     Args:
         file: the file.
@@ -96,7 +96,7 @@ def read_embeddings(file: str | Path) -> Embeddings:
         name: array.tolist() for name, array in arrays.items() if name not in ABOUT and array.shape == (len(vectors),)
     }
     if bad := [name for name in metadata if name in RESERVED]:
-        raise ValueError(f"{file} must not have an array {bad[0]!r}: call it something else")
+        raise ValueError(f"{file} must not have an array {bad[0]!r}: rename it")
     root, model = (str(arrays[name]) if name in arrays else None for name in ("root", "model_sha256"))
     return Embeddings(vectors, [str(path) for path in paths], _labels(arrays), metadata, root, model)
 
@@ -112,14 +112,14 @@ def _labels(arrays: dict[str, NDArray[Any]]) -> list[str | None] | None:
 
 
 def write_parquet(index: Index, file: str | Path) -> int:
-    """Write ids, paths, labels, metadata and unit vectors to a Parquet file, for other vector databases; returns the rows.
+    """Write ids, paths, labels, metadata and unit vectors to a Parquet file, for other vector databases; return the number of rows.
 
-    The column ``vector`` is a list of float32 of fixed size.  The schema's metadata has the index's name, its similarity
-    and the model's checksum under ``likewise.*``.
+    The column ``vector`` is a list of float32 of fixed size.  The metadata of the schema contains the name of the index, its
+    similarity and the checksum of the model under ``likewise.*``.
 
     Args:
-        index: which one, in a folder or a database.
-        file: where to; replaced as a whole.
+        index: an index in a folder or a database.
+        file: the output file, which is replaced atomically.
 
     Examples:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""Vectors as they are stored: float32, float16, or int8, with one scale per row."""
+"""Stored vectors: float32, float16, or int8, with one scale per row."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 Rows: TypeAlias = slice | NDArray[np.int64]
 
 CHUNK = 2**10
-"""Rows that are converted or copied at once: in float64 they stay in a core's cache."""
+"""Rows that are converted or copied at once: in float64 they fit into the cache of a core."""
 
 SHORTEST = 1e-250
-"""Squares of lengths below this have lost digits."""
+"""Squared lengths below this have lost precision."""
 
 DTYPES: Mapping[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2"), "int8": np.dtype("i1")}
 
 STORAGES = tuple(DTYPES)
-"""How vectors may be stored."""
+"""The storage types of vectors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Vectors of unit length as they are stored: ``codes * scales`` in float32.
+    """Stored vectors of unit length: ``codes * scales`` in float32.
 
     Args:
         codes: float32, float16 or int8, ``(n, d)``.
@@ -44,7 +44,7 @@ class Vectors:
         return len(self.codes)
 
     def take(self, rows: Rows) -> NDArray[np.float32]:
-        """Some rows in float32; a view where they are a slice of float32."""
+        """Return some rows in float32, as a view if they are a slice of float32."""
         codes = self.codes[rows]
         if self.scales is None:
             return codes
@@ -53,12 +53,12 @@ class Vectors:
         return wide
 
     def select(self, rows: Rows) -> Vectors:
-        """Some rows as they are stored."""
+        """Return some rows in their storage type."""
         return Vectors(self.codes[rows], None if self.scales is None else self.scales[rows])
 
 
 def encode(vectors: NDArray[Any], storage: str) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
-    """Scale vectors to unit length and store them; a row of zeros has no direction and stays zero.
+    """Normalize vectors and convert them to a storage type; a row of zeros has no direction and stays zero.
 
     Examples:
         >>> encode(np.array([[0.0, 2.0]]), "float32")
@@ -68,7 +68,7 @@ def encode(vectors: NDArray[Any], storage: str) -> tuple[NDArray[Any], NDArray[n
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", exact, exact)
     extreme = ((squares < SHORTEST) | (squares > 1.0 / SHORTEST)) & exact.any(axis=1)
-    if extreme.any():  # their squares have left what float64 can hold; their direction has not
+    if extreme.any():  # their squares overflow or underflow float64, but their direction is defined
         exact = exact.copy()
         exact[extreme] /= np.abs(exact[extreme]).max(axis=1, keepdims=True)
         squares[extreme] = np.einsum("ij,ij->i", exact[extreme], exact[extreme])
@@ -82,30 +82,30 @@ def encode(vectors: NDArray[Any], storage: str) -> tuple[NDArray[Any], NDArray[n
     codes = units.astype(DTYPES[storage])
     wide = codes.astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-    # what is read back has unit length again, so that the similarity stays a cosine
+    # scales are corrected so that decoded vectors have unit length and similarities stay cosines
     scales = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0.0)
     return codes, scales.astype(np.float32)
 
 
-def encoded_chunks(
+def encode_chunks(
     vectors: NDArray[Any] | Vectors, storage: str, rows: NDArray[np.int64] | None = None
 ) -> Iterator[Vectors]:
-    """Vectors in a storage, a chunk at a time; those that are stored that way already are copied as they are.
+    """Yield vectors in a storage type, in chunks; vectors of the same storage type are copied unchanged.
 
     Args:
-        vectors: an array of any length, or stored vectors.
-        storage: the storage that is wanted.
-        rows: which of them, in order; by default all.
+        vectors: an array of vectors of any length, or stored vectors.
+        storage: the storage type.
+        rows: the rows, in order; by default all.
 
     Examples:
         >>> stored = Vectors(*encode(np.eye(2), "int8"))
-        >>> [chunk.codes.tolist() for chunk in encoded_chunks(stored, "int8", np.array([1]))]
+        >>> [chunk.codes.tolist() for chunk in encode_chunks(stored, "int8", np.array([1]))]
         [[[0, 127]]]
     """
     for start in range(0, len(vectors) if rows is None else len(rows), CHUNK):
         some: Any = slice(start, start + CHUNK) if rows is None else rows[start : start + CHUNK]
         if rows is not None and some[-1] - some[0] == len(some) - 1:
-            some = slice(some[0], some[-1] + 1)  # neighbors need no copy
+            some = slice(some[0], some[-1] + 1)  # contiguous rows need no copy
         if not isinstance(vectors, Vectors):
             yield Vectors(*encode(vectors[some], storage))
         elif vectors.codes.dtype == DTYPES[storage]:

@@ -1,4 +1,4 @@
-"""The files of a version: vectors, items and thumbnails."""
+"""Writing the files of a version: vectors, items and thumbnails."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from numpy.typing import NDArray
 
 from likewise.search.card import IndexCard
 from likewise.search.columns import arrow, kinds_of
+from likewise.search.drafts import Draft
 from likewise.search.matches import Ids
 from likewise.search.snapshot import Snapshot
 from likewise.search.store import NewRows
-from likewise.search.vectors import DTYPES, Vectors, encoded_chunks
-from likewise.search.versions import Draft
+from likewise.search.vectors import DTYPES, Vectors, encode_chunks
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
 BATCH = 2**16
-"""Items in one record batch."""
+"""Items per record batch."""
 
 ADDED = 2**26
-"""Bytes of added thumbnails beyond which all of them are written again, or a quarter of the first file if that is more."""
+"""Bytes of added thumbnails above which all are written to one file, or a quarter of the first file if that is more."""
 
 
 def write_rows(draft: Draft, now: Snapshot, keep: Ids | None, new: NewRows | None) -> dict[str, Any]:
-    """Write the rows of the next version and return what changes in the card.
+    """Write the rows of the next version, and return the changes of the card.
 
     Args:
         draft: the next version.
-        now: the last one.
-        keep: the rows of it that stay, increasing; ``None`` for all.
-        new: rows behind them, with their ids.
+        now: the current version.
+        keep: rows of it to keep, increasing; ``None`` for all.
+        new: rows to append, with their ids.
 
     Examples:
         >>> import tempfile
@@ -47,11 +47,11 @@ def write_rows(draft: Draft, now: Snapshot, keep: Ids | None, new: NewRows | Non
     """
     card, old_rows = now.version.card, len(now) if keep is None else len(keep)
     table = now.items if keep is None else now.items.filter(_mask(keep, len(now)))
-    chunks: Iterable[Vectors] = encoded_chunks(now.stored, card.storage, keep)
+    chunks: Iterable[Vectors] = encode_chunks(now.stored, card.storage, keep)
     thumbnails, count = None, 0
     if new is not None:
         table = arrow().concat_tables([table, new.table], promote_options="permissive")
-        chunks = chain(chunks, encoded_chunks(new.vectors, card.storage))
+        chunks = chain(chunks, encode_chunks(new.vectors, card.storage))
         thumbnails, count = new.thumbnails, len(new)
     write_vectors(draft, chunks, old_rows + count, card)
     write_items(draft, table)
@@ -66,19 +66,19 @@ def _mask(rows: Ids, total: int) -> Any:
 
 
 def write_vectors(draft: Draft, chunks: Iterable[Vectors], rows: int, card: IndexCard) -> Vectors:
-    """Write vectors and their scales; returns them, mapped into memory.
+    """Write vectors and their scales, and return them, mapped into memory.
 
     Args:
         draft: the next version.
-        chunks: as they are stored.
-        rows: how many there are in all.
-        card: the size of vectors, and how they are stored.
+        chunks: chunks of stored vectors.
+        rows: total number of rows.
+        card: dimension and storage type of the vectors.
 
     Examples:
         >>> import tempfile
         >>> from pathlib import Path
         >>> with Draft(Path(tempfile.mkdtemp())) as draft:
-        ...     len(write_vectors(draft, encoded_chunks(np.eye(2), "int8"), 2, IndexCard("birds", 2, "int8")))
+        ...     len(write_vectors(draft, encode_chunks(np.eye(2), "int8"), 2, IndexCard("birds", 2, "int8")))
         2
     """
     scales, written, dtype = [np.zeros(0, np.float32)], 0, DTYPES[card.storage]
@@ -124,18 +124,19 @@ def write_thumbnails(
     count: int = 0,
     whole: bool = False,
 ) -> None:
-    """Write where thumbnails are, and new ones behind the old ones.
+    """Write the positions of thumbnails, and append new thumbnails.
 
-    Thumbnails are most of an index's bytes.  The first file is shared with the last version; the second one, of what was
-    added since, is written again.  Both become one where the second is large or half of the bytes are of removed items.
+    Thumbnails are most of the bytes of an index.  The first file is shared with the current version; the second one, with
+    the thumbnails added since, is written again.  Both are merged if the second is large, or if half of the bytes belong to
+    removed items.
 
     Args:
         draft: the next version.
-        now: the last one.
-        keep: the rows of it that stay, increasing; ``None`` for all.
-        new: thumbnails of rows behind them; ``None`` where there are none.
-        count: the number of rows behind them.
-        whole: write one file in any case.
+        now: the current version.
+        keep: rows of it to keep, increasing; ``None`` for all.
+        new: thumbnails of the appended rows; ``None`` if there are none.
+        count: number of appended rows.
+        whole: always write a single file.
 
     Examples:
         >>> import tempfile
@@ -176,13 +177,13 @@ def write_thumbnails(
 def write_blobs(
     draft: Draft, name: str, blobs: Iterable[bytes | None], after: NDArray[np.uint8] | None = None
 ) -> NDArray[np.int64]:
-    """Write pieces of bytes one after the other; returns their lengths.
+    """Write several byte strings one after the other, and return their lengths.
 
     Args:
         draft: the next version.
-        name: of the file.
-        blobs: the pieces.
-        after: bytes in front of them.
+        name: name of the file.
+        blobs: the byte strings.
+        after: bytes that precede them.
 
     Examples:
         >>> import tempfile

@@ -211,7 +211,7 @@ def test_what_others_write_is_seen(tmp_path: Path):
     [
         ({}, "one of vector, vectors and id, but it has none"),
         ({"id": 1, "vector": [1.0] * 32}, "but it has vector and id"),
-        ({"vector": [1.0] * 31}, "a vector must have 32 numbers, but it has 31"),
+        ({"vector": [1.0] * 31}, "a vector must have dimension 32, but it has 31"),
         ({"vectors": [[1.0] * 32] * 300}, "vectors must be at most 256 at once, but there are 300"),
         ({"id": 1, "k": 0}, "k: input should be greater than or equal to 1, but it is 0"),
         ({"id": 1, "k": 5000}, "k must be at most 1,000, but it is 5,000"),

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from likewise.search import Index
 from likewise.search.serve import Limits, make_app
-from likewise.search.serve.app import _application
+from likewise.search.serve.app import _make_application
 from tests.search.serve.conftest import as_file, draw
 from tests.search.serve.test_limits import KINDS, png_claiming
 
@@ -154,7 +154,7 @@ def test_the_description_holds_for_whatever_is_sent(shapes: Index):
             response_schema_conformance,
             status_code_conformance,
         )
-    app, service = _application(shapes, Limits(), "pca")
+    app, service = _make_application(shapes, Limits(), "pca")
     guarded = make_app(shapes)
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
     tried: dict[tuple[str, str], list[int]] = {}

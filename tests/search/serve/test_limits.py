@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from likewise.search.places import place_below
-from likewise.search.serve.limits import FORMATS, Limits, Refused, kind_by_content, read_upload
+from likewise.search.serve.limits import FORMATS, Limits, RequestError, kind_by_content, read_upload
 from likewise.testing import loop_over
 from tests.search.serve.conftest import as_file, draw
 
@@ -41,7 +41,7 @@ def test_images_are_known_by_their_bytes(kind: str):
 
 @loop_over("kind", ["ICO", "PPM", "TGA", "PCX", "JPEG2000"])
 def test_other_types_are_refused_though_pillow_could(kind: str):
-    with pytest.raises(Refused, match="must be a JPEG, PNG") as refused:
+    with pytest.raises(RequestError, match="must be a JPEG, PNG") as refused:
         read_upload(as_file(draw("disc", "teal", 1), kind), Limits())
     assert refused.value.status == 415
 
@@ -64,7 +64,7 @@ def test_other_types_are_refused_though_pillow_could(kind: str):
     ],
 )
 def test_what_is_no_image(data: bytes, status: int):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestError) as refused:
         read_upload(data, Limits())
     assert refused.value.status == status
     assert "\n" not in str(refused.value)
@@ -74,7 +74,7 @@ def test_what_is_no_image(data: bytes, status: int):
 @loop_over("share", [0.1, 0.5, 0.9])
 def test_truncated(kind: str, share: float):
     data = as_file(draw("ring", "crimson", 2, (300, 200)), kind)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestError) as refused:
         read_upload(data[: int(len(data) * share)], Limits())
     assert refused.value.status in (413, 422)
 
@@ -84,7 +84,7 @@ def test_a_bomb_is_refused_before_it_is_decoded(size: tuple[int, int]):
     data = png_claiming(*size)
     tracemalloc.start()
     try:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestError) as refused:
             read_upload(data, Limits())
         assert tracemalloc.get_traced_memory()[1] < 2e6
     finally:
@@ -95,7 +95,7 @@ def test_a_bomb_is_refused_before_it_is_decoded(size: tuple[int, int]):
 def test_pixels_at_the_limit_pass():
     data = as_file(Image.new("L", (100, 50)))
     assert read_upload(data, Limits(pixels=5000)).size == (100, 50)
-    with pytest.raises(Refused, match="at most 4,999 pixels, but it has 100 x 50"):
+    with pytest.raises(RequestError, match="at most 4,999 pixels, but it has 100 x 50"):
         read_upload(data, Limits(pixels=4999))
 
 

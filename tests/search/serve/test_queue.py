@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from likewise.search.serve.limits import Refused
+from likewise.search.serve.limits import RequestError
 from likewise.search.serve.queue import Batches
 
 
@@ -61,7 +61,7 @@ def test_one_too_many_is_told_to_come_back_and_the_others_are_answered():
 
     *answered, refused = asyncio.run(main())
     assert answered == [10, 20, 30]
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RequestError)
     assert (refused.status, refused.retry) == (429, 1)
 
 
@@ -139,7 +139,7 @@ def test_an_end_is_told_to_those_who_wait():
         batches.close()
         slow.go.release(2)
         await asyncio.gather(first, return_exceptions=True)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestError) as refused:
             await second
         return refused.value.status
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from likewise.search import Encoder
-from likewise.search.serve.why import explain, place_parts, pooled_shares
+from likewise.search.serve.why import explain, pooled_contributions, position_terms
 from likewise.testing import loop_over
 from likewise.trunks import POOLS, Embedder, build
 from tests.search.serve.conftest import draw
@@ -45,7 +45,7 @@ def test_by_hand():
     with torch.no_grad():
         model.head.weight.copy_(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
         model.head.bias.copy_(torch.tensor([0.0, 2.0]))
-    parts = place_parts(model, torch.tensor([[[1.0, 3.0]], [[0.0, 2.0]]]))
+    parts = position_terms(model, torch.tensor([[[1.0, 3.0]], [[0.0, 2.0]]]))
     assert parts.tolist() == [[[0.0, 1.0]], [[1.5, 2.5]]]
 
 
@@ -53,7 +53,7 @@ def test_a_place_with_nothing_in_common_is_cold():
     """Where one image is unlike the whole of the other, its term is negative, and the sum is lower for it."""
     model = Embedder(build("convnet"), 2)
     model.head = nn.Identity()
-    parts = place_parts(model, torch.tensor([[[1.0, -1.0]], [[0.0, 4.0]]]))
+    parts = position_terms(model, torch.tensor([[[1.0, -1.0]], [[0.0, 4.0]]]))
     whole = parts.sum(dim=(1, 2))
     assert whole.tolist() == [0.0, 2.0]
     other = torch.tensor([0.8, 0.6], dtype=torch.float64)
@@ -68,17 +68,21 @@ def test_shares_sum_to_what_the_pooling_gives(name: str):
     maps[0, 0, 0] = maps[0, 1, 1] = 9.0  # a tie
     pool = POOLS[name]()
     torch.testing.assert_close(
-        pooled_shares(pool, maps).sum(dim=(1, 2)), pool(maps[None])[0].detach(), check_dtype=False, atol=1e-6, rtol=1e-6
+        pooled_contributions(pool, maps).sum(dim=(1, 2)),
+        pool(maps[None])[0].detach(),
+        check_dtype=False,
+        atol=1e-6,
+        rtol=1e-6,
     )
 
 
 def test_strange_parts_are_refused():
-    with pytest.raises(TypeError, match="a pooling must be one of ours"):
-        pooled_shares(nn.Identity(), torch.ones(1, 2, 2))
+    with pytest.raises(TypeError, match=r"pool must be one of likewise.trunks.POOLS"):
+        pooled_contributions(nn.Identity(), torch.ones(1, 2, 2))
     model = Embedder(build("convnet"), 4)
     model.head = nn.Sequential(nn.Linear(256, 4), nn.GELU())
     with pytest.raises(TypeError, match="linear layers and ReLU"):
-        place_parts(model, torch.ones(256, 2, 2))
+        position_terms(model, torch.ones(256, 2, 2))
 
 
 def test_both_boxes_are_what_the_model_saw():

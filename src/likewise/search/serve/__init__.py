@@ -1,4 +1,4 @@
-"""A search page and a JSON API for an index, over FastAPI."""
+"""Web server of an index: a search page and a JSON API, with FastAPI."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ _PLACES = {
     "why": "explain",
 }
 
-# only the server itself needs FastAPI
+# only the server needs FastAPI
 __getattr__, __dir__ = lazy_names(__name__, _PLACES)

@@ -25,14 +25,14 @@ const send = async (address, options = {}) => {
       throw new Fault("The server does not answer. Is likewise serve still running?", 0);
     }
     if (answer.ok) return answer;
-    const said = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+    const body = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
     if (answer.status === 401) {
       await askForToken();
     } else if (answer.status === 429 && attempt < 4) {
       const seconds = Number(answer.headers.get("Retry-After")) || 1;
       await new Promise((done) => setTimeout(done, 1000 * seconds * (0.5 + Math.random())));
     } else {
-      throw new Fault(said.error, answer.status);
+      throw new Fault(body.error, answer.status);
     }
   }
 };
@@ -57,15 +57,15 @@ const askForToken = () => {
 };
 $("token").addEventListener("cancel", (event) => event.preventDefault());
 
-// An image's address; with a token it is fetched, because an <img> cannot carry one. What is kept can be opened again.
-export const show = async (image, address, kept = false) => {
+// Show an image from an address. With a token it is fetched, because an <img> cannot send one; keep: its object URL stays valid.
+export const show = async (image, address, keep = false) => {
   if (!sessionStorage.getItem("likewise-token")) {
     image.src = address;
     return;
   }
   try {
     const url = URL.createObjectURL(await (await send(address)).blob());
-    if (!kept) image.addEventListener("load", () => URL.revokeObjectURL(url), { once: true });
+    if (!keep) image.addEventListener("load", () => URL.revokeObjectURL(url), { once: true });
     image.src = url;
   } catch {
     image.dispatchEvent(new Event("error"));

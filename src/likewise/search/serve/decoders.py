@@ -1,4 +1,4 @@
-"""Untrusted images are decoded in other processes, with limits on memory and time; one that exceeds them is replaced."""
+"""Decoding of untrusted images in separate processes with limits on memory and time; a process that exceeds them is replaced."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from likewise.formula import whole_number
 
 WORKER = Path(likewise.data.__file__).with_name("decode_worker.py")
 LARGE = 4_000_000
-"""Pixels of an image whose memory is returned to the system at once."""
+"""The number of pixels of an image above which its memory is returned to the system immediately."""
 
 
 class Decoders:
-    """Processes that decode images.
+    """A pool of processes that decode images.
 
     Args:
-        count: how many images are decoded at once.
-        seconds: for one image; then its process is killed.
-        memory: bytes that a process may take.
+        count: number of images that are decoded at once.
+        seconds: time limit for one image, after which its process is killed.
+        memory: memory limit of a process in bytes.
 
     Examples:
         >>> decoders = Decoders(1)
@@ -52,13 +52,13 @@ class Decoders:
 
         Args:
             data: the bytes of a file.
-            name: what it is called in an error.
-            formats: Pillow's names of the formats that are read.
-            pixels: how many it may have.
+            name: name of the image in errors.
+            formats: Pillow's names of the allowed formats.
+            pixels: largest number of pixels.
 
         Raises:
-            BrokenImage: it cannot be read.
-            TooLarge: it would take too many pixels, too much memory or too long.
+            BrokenImage: the image cannot be read.
+            TooLarge: it has too many pixels, or needs too much memory or time.
         """
         request = {"size": len(data), "name": name, "formats": list(formats), "pixels": pixels}
         process = self._slots.get()
@@ -67,10 +67,10 @@ class Decoders:
             process = process if process is not None and process.is_alive() else _Process(self.memory)
             answer, content = process.ask(request, data, self.seconds)
             keep = None if answer["last"] else process
-        except _Died as died:
+        except _ProcessEnded as died:
             if died.late:
                 raise TooLarge(name, f"it takes longer than {self.seconds:g} seconds to decode") from None
-            raise BrokenImage(name, "its decoder has failed") from None
+            raise BrokenImage(name, "its decoder failed") from None
         finally:
             if process is not None and keep is None:
                 process.end()
@@ -80,7 +80,7 @@ class Decoders:
         return Image.frombytes("RGB", (answer["width"], answer["height"]), content)
 
     def close(self) -> None:
-        """End the processes that wait."""
+        """End the idle processes."""
         for _ in range(self._slots.qsize()):
             process = self._slots.get()
             if process is not None:
@@ -89,9 +89,9 @@ class Decoders:
 
 
 def return_memory() -> None:
-    """Return free memory to the system, where the C library can (glibc).
+    """Return free memory to the system, if the C library supports it (glibc).
 
-    Pillow stores an image in blocks of 16 MB.  glibc keeps freed blocks of up to 32 MB in the heap of their thread:
+    Pillow stores an image in chunks of 16 MB, and glibc keeps freed chunks of up to 32 MB in the heap of their thread:
     eight PNGs of 7,000 x 7,000 pixels leave 750 MB there.
 
     Examples:
@@ -101,8 +101,8 @@ def return_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class _Died(Exception):  # noqa: N818 - it names what it is about
-    """A process ended before its answer."""
+class _ProcessEnded(Exception):  # noqa: N818 - named after the cause
+    """A process ended before it answered."""
 
     def __init__(self, *, late: bool) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class _Died(Exception):  # noqa: N818 - it names what it is about
 
 
 class _Process:
-    """One process and its two pipes."""
+    """A decoding process and its two pipes."""
 
     def __init__(self, memory: int) -> None:
         few = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -120,14 +120,14 @@ class _Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, **few},
-            start_new_session=True,  # Ctrl-C is for the server, which ends its processes
+            start_new_session=True,  # Ctrl-C reaches only the server, which ends its processes
         )
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def ask(self, request: dict[str, Any], data: bytes, seconds: float) -> tuple[dict[str, Any], bytearray]:
-        """The answer to a request: a mapping, and the bytes that follow it."""
+        """Return the answer to a request: a mapping, and the bytes that follow it."""
         late = threading.Event()
 
         def kill() -> None:
@@ -148,16 +148,16 @@ class _Process:
             while place < len(content):
                 count = self._process.stdout.readinto(view[place:])  # type: ignore[attr-defined]
                 if not count:
-                    raise _Died(late=late.is_set())
+                    raise _ProcessEnded(late=late.is_set())
                 place += count
-        except (OSError, ValueError):  # a pipe that is closed, an answer that is none
-            raise _Died(late=late.is_set()) from None
+        except (OSError, ValueError):  # a closed pipe, or an invalid answer
+            raise _ProcessEnded(late=late.is_set()) from None
         finally:
             timer.cancel()
         return answer, content
 
     def end(self) -> None:
-        """Kill it, and close its pipes."""
+        """Kill the process, and close its pipes."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

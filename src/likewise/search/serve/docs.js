@@ -9,7 +9,7 @@ const make = (kind, className, text) => {
 
 let schemas = {};
 
-// A schema in one line: what kind of value, and its bounds.
+// A schema in one line: the type of the value and its bounds.
 const kind = (schema, depth = 0) => {
   if (!schema) return "anything";
   if (schema.$ref) {
@@ -55,10 +55,10 @@ const entry = (path, method, operation) => {
   summary.append(make("b", method, method.toUpperCase()), make("code", "", path), make("span", "", operation.summary));
   details.append(summary);
   const inside = make("div", "inside");
-  const given = (operation.parameters ?? []).map(
+  const parameters = (operation.parameters ?? []).map(
     (each) => `${each.name}${each.required ? "" : "?"}: ${kind(each.schema)}${each.description ? `   // ${each.description}` : ""}`,
   );
-  if (given.length) inside.append(block("parameters", given.join("\n")));
+  if (parameters.length) inside.append(block("parameters", parameters.join("\n")));
   for (const [type, { schema }] of Object.entries(operation.requestBody?.content ?? {})) {
     schemas = { ...schemas, ...(schema.$defs ?? {}) };
     inside.append(block(`body: ${type}`, kind(schema)));
@@ -74,11 +74,11 @@ const entry = (path, method, operation) => {
 
 const list = document.getElementById("list");
 try {
-  const told = await (await fetch("/openapi.json")).json();
-  schemas = told.components?.schemas ?? {};
-  document.getElementById("name").textContent = `${told.info.title}: API`;
-  document.getElementById("facts").textContent = told.info.summary;
-  const entries = Object.entries(told.paths).flatMap(([path, methods]) =>
+  const openapi = await (await fetch("/openapi.json")).json();
+  schemas = openapi.components?.schemas ?? {};
+  document.getElementById("name").textContent = `${openapi.info.title}: API`;
+  document.getElementById("facts").textContent = openapi.info.summary;
+  const entries = Object.entries(openapi.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => entry(path, method, operation)),
   );
   list.replaceChildren(

@@ -1,11 +1,11 @@
-// Drawing: the map of the collection, and heat-maps over two images.
+// Drawing: the map of the collection, and heat maps over two images.
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Few names share the circle of hues; many go round it by the golden angle, so that neighbors in number differ.
+// Few names divide the circle of hues evenly; many use multiples of the golden angle, so that consecutive ones differ.
 export const hue = (code, names) => (names <= 12 ? (360 * code) / names : 137.50776 * code) % 360;
 
-// A canvas with as many dots as the screen has; drawing is in the page's pixels.
+// A canvas at the resolution of the screen; drawing uses CSS pixels.
 const fitted = (canvas, height) => {
   const width = canvas.clientWidth;
   const scale = Math.min(3, devicePixelRatio || 1);
@@ -19,19 +19,19 @@ const fitted = (canvas, height) => {
 const EDGE = 14;
 
 export class CollectionMap {
-  constructor(canvas, told) {
+  constructor(canvas, handlers) {
     this.canvas = canvas;
-    this.told = told; // { over(index, x, y), out(), click(index) }
+    this.handlers = handlers; // { over(index, x, y), out(), click(index) }
     this.data = null;
     this.found = new Set();
     this.query = null;
     new ResizeObserver(() => this.draw()).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     canvas.addEventListener("pointermove", (event) => this.point(event));
-    canvas.addEventListener("pointerleave", () => told.out());
+    canvas.addEventListener("pointerleave", () => handlers.out());
     canvas.addEventListener("click", (event) => {
       const near = this.nearest(event);
-      if (near >= 0) told.click(near);
+      if (near >= 0) handlers.click(near);
     });
   }
 
@@ -64,8 +64,8 @@ export class CollectionMap {
   point(event) {
     const near = this.nearest(event);
     this.canvas.style.cursor = near < 0 ? "default" : "pointer";
-    if (near < 0) this.told.out();
-    else this.told.over(near, ...this.place(this.data.x[near], this.data.y[near]));
+    if (near < 0) this.handlers.out();
+    else this.handlers.over(near, ...this.place(this.data.x[near], this.data.y[near]));
   }
 
   draw() {
@@ -73,7 +73,7 @@ export class CollectionMap {
     const [pen, width, height] = fitted(this.canvas, this.canvas.clientHeight);
     const { ids, x, y, labels, names } = this.data;
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    const asked = this.query !== null;
+    const hasQuery = this.query !== null;
     const size = ids.length > 1500 ? 1.7 : ids.length > 300 ? 2.3 : 3.4;
     pen.clearRect(0, 0, width, height);
     const dot = (index, radius) => {
@@ -86,13 +86,13 @@ export class CollectionMap {
         ? `${dark ? "rgb(170 178 190" : "rgb(90 98 112"} / ${alpha})`
         : `hsl(${hue(labels[index], names.length)} ${dark ? 60 : 55}% ${dark ? 66 : 48}% / ${alpha})`;
     ids.forEach((id, index) => {
-      if (asked && this.found.has(id)) return;
-      pen.fillStyle = color(index, asked ? 0.28 : 0.75);
+      if (hasQuery && this.found.has(id)) return;
+      pen.fillStyle = color(index, hasQuery ? 0.28 : 0.75);
       dot(index, size);
       pen.fill();
     });
     ids.forEach((id, index) => {
-      if (!asked || !this.found.has(id)) return;
+      if (!hasQuery || !this.found.has(id)) return;
       pen.fillStyle = color(index, 1);
       pen.strokeStyle = css("--ink");
       pen.lineWidth = 1.3;
@@ -100,7 +100,7 @@ export class CollectionMap {
       pen.fill();
       pen.stroke();
     });
-    if (asked) {
+    if (hasQuery) {
       const [px, py] = this.place(...this.query);
       for (const [line, thick] of [[css("--card"), 5], [css("--accent"), 2.4]]) {
         pen.strokeStyle = line;
@@ -117,7 +117,7 @@ export class CollectionMap {
   }
 }
 
-// The value of a grid between its places: Catmull and Rom's cubic, first along rows, then along columns.
+// Interpolation of a grid: Catmull-Rom cubic, first along rows, then along columns.
 const cubic = (a, b, c, d, t) => b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
 const at = (values, place) => values[Math.min(values.length - 1, Math.max(0, place))];
 const between = (values, place) => {
@@ -135,7 +135,7 @@ const smooth = (grid, side) => {
   return found;
 };
 
-// Warm where a place raises the similarity, cold where it lowers it, clear where it does neither.
+// Warm where a region raises the similarity, cold where it lowers it, transparent where it does neither.
 const heated = (grid, most, strength) => {
   const side = 128;
   const canvas = document.createElement("canvas");
@@ -154,11 +154,11 @@ const heated = (grid, most, strength) => {
 
 export const largest = (...grids) => Math.max(1e-9, ...grids.flat(2).map(Math.abs));
 
-// A height for both of two images, as a share of the width, in which neither becomes too small.
+// A common height of two images, as a fraction of the width, at which neither is too small.
 export const common = (images) =>
   Math.min(1.05, Math.max(0.6, ...images.map((image) => image.naturalHeight / image.naturalWidth || 1)));
 
-// An image with its heat-map; parts outside of the model's crop are darker.
+// An image with its heat map; regions outside the crop of the model are darker.
 export const overlay = (canvas, image, ratio, heat, most, strength) => {
   const [pen, width, height] = fitted(canvas, canvas.clientWidth * ratio);
   canvas.style.height = `${height}px`;

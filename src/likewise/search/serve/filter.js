@@ -10,7 +10,7 @@ const WAYS = {
   bool: { true: "is true", false: "is false" },
 };
 const NAMES = { path: "file path" };
-const spoken = (name) => NAMES[name] ?? name;
+const displayName = (name) => NAMES[name] ?? name;
 
 const column = (name) => (/^[A-Za-z_]\w*$/.test(name) ? name : `column(${JSON.stringify(name)})`);
 const printed = {
@@ -52,7 +52,7 @@ export const parse = (where) => {
 };
 
 const sayCondition = ({ name, way, value }, kind) =>
-  [spoken(name), (WAYS[kind] ?? WAYS.text)[way] ?? way, value === undefined ? "" : typeof value === "string" ? value || "nothing" : number(value)].filter(Boolean).join(" ");
+  [displayName(name), (WAYS[kind] ?? WAYS.text)[way] ?? way, value === undefined ? "" : typeof value === "string" ? value || "nothing" : number(value)].filter(Boolean).join(" ");
 
 export class FilterForm {
   constructor(apply) {
@@ -124,7 +124,7 @@ export class FilterForm {
     const [names, ways] = [make("select"), make("select")];
     names.setAttribute("aria-label", "Column");
     ways.setAttribute("aria-label", "Comparison");
-    names.append(...this.columns.map((each) => new Option(spoken(each.name), each.name)));
+    names.append(...this.columns.map((each) => new Option(displayName(each.name), each.name)));
     if (condition) names.value = condition.name;
     const remove = make("button", "", "×");
     remove.type = "button";
@@ -156,7 +156,7 @@ export class FilterForm {
   }
 }
 
-// What a value is chosen or typed with.
+// The input of a value: a list of choices or a text field.
 const valueOf = (column, way, given) => {
   if (column.kind === "bool") return [];
   if (column.values.length && ["is", "not"].includes(way)) {

@@ -17,13 +17,13 @@ export const setVersion = (now) => (version = now);
 export const thumbnail = (id) => `/api/items/${id}/thumbnail?v=${version}`;
 export const picture = (id) => `/api/items/${id}/image`;
 
-// A name that may break after what joins its words.
+// A name with line breaks allowed after separators.
 export const breakable = (element, text) => {
   element.append(...text.split(/(?<=[_\-./\\])/).flatMap((part, place) => (place ? [make("wbr"), part] : [part])));
   return element;
 };
 
-// The first of several addresses that is an image; a class on its frame where none is.
+// Show the first of several addresses that is an image; if none is, mark the frame with a class.
 export const showFirst = (image, frame, addresses) => {
   const [next, ...rest] = addresses;
   frame.classList.toggle("none", next === undefined);
@@ -34,7 +34,7 @@ export const showFirst = (image, frame, addresses) => {
 
 const FULL = '<svg viewBox="0 0 20 20" aria-hidden="true"><path d="M12 3h5v5M17 3l-6 6M8 17H3v-5M3 17l6-6"/></svg>';
 
-// uses: { address(item), why(item) or null, original(item) }; label: the query's own
+// uses: { address(item), why(item) or null, original(item) }; label: the label of the query
 const cardOf = (item, uses, label) => {
   const [card, link, frame, image] = [make("li"), make("a"), make("div", "picture"), make("img")];
   Object.assign(image, { alt: "", loading: "lazy", decoding: "async" });
@@ -42,15 +42,15 @@ const cardOf = (item, uses, label) => {
   showFirst(image, frame, [thumbnail(item.id), picture(item.id)]);
   link.href = uses.address(item);
   link.dataset.id = item.id;
-  const spoken = [titleOf(item), item.label === null ? "" : filename(item.path)];
+  const parts = [titleOf(item), item.label === null ? "" : filename(item.path)];
   if (item.score !== undefined) {
     const score = make("span", "score");
     score.append(make("span", "", item.score.toFixed(3)), make("i"));
     score.style.setProperty("--score", Math.max(0, Math.min(1, item.score)));
     frame.append(score);
-    spoken.push(`similarity ${item.score.toFixed(2)}`);
+    parts.push(`similarity ${item.score.toFixed(2)}`);
   }
-  link.setAttribute("aria-label", spoken.filter(Boolean).join(", "));
+  link.setAttribute("aria-label", parts.filter(Boolean).join(", "));
   link.title = item.path;
   const [named, title] = [make("div", "named"), breakable(make("strong"), titleOf(item))];
   if (item.label !== null && item.label === label) title.prepend(make("span", "same", "✓ "));
@@ -74,7 +74,7 @@ const cardOf = (item, uses, label) => {
   return card;
 };
 
-// A list of pictures: one link of it is in the order of Tab, and arrows go to the others.
+// A list of pictures: Tab reaches one link, and arrow keys move to the others.
 export class Grid {
   constructor(list) {
     this.list = list;
@@ -123,7 +123,7 @@ export class Grid {
     } else if (event.key.toLowerCase() === "w" && item?.score !== undefined && this.uses.why) {
       this.uses.why(item);
     } else if (event.key.toLowerCase() === "o" && item) {
-      event.stopPropagation(); // the page would show the query
+      event.stopPropagation(); // otherwise the page shows the query
       this.uses.original(item);
     }
   }

@@ -1,4 +1,4 @@
-// The collection in groups: near-duplicates, and clusters.
+// Groups of the collection: near-duplicates and clusters.
 import { ask } from "./ask.js";
 import { Grid, make, number } from "./grid.js";
 
@@ -7,10 +7,10 @@ const FIRST = 12; // pictures of a group that are shown at first
 const several = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
 const addressOf = (current, more) => {
-  const given = new URLSearchParams(current.kind === "clusters" ? { n: current.n } : { threshold: current.threshold });
-  if (current.kind === "duplicates" && current.where) given.set("where", current.where);
-  for (const [name, value] of Object.entries(more)) given.set(name, value);
-  return `/api/${current.kind}?${given}`;
+  const parameters = new URLSearchParams(current.kind === "clusters" ? { n: current.n } : { threshold: current.threshold });
+  if (current.kind === "duplicates" && current.where) parameters.set("where", current.where);
+  for (const [name, value] of Object.entries(more)) parameters.set(name, value);
+  return `/api/${current.kind}?${parameters}`;
 };
 
 const titles = {
@@ -35,7 +35,7 @@ const section = (group, place, current, uses, most) => {
   return whole;
 };
 
-// Show groups from a place on; returns how many there are and how many are shown.
+// Show groups from an offset; return the total number and the number of shown ones.
 export const renderGroups = async (current, about, uses, offset, signal) => {
   const answer = await ask(addressOf(current, { offset, each: FIRST }), { signal });
   const made = answer.groups.map((group, place) => section(group, offset + place, current, uses, about.limits.page));

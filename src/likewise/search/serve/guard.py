@@ -1,4 +1,4 @@
-"""The door of the server: who is let in, with how much, for how long; and what every answer carries."""
+"""Middleware of the server: checks of host, origin and token, limits of size, number and time, and response headers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from likewise.search.serve.limits import Limits, Refused
+from likewise.search.serve.limits import Limits, RequestError
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -38,16 +38,16 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-"""Nothing from elsewhere, nothing to elsewhere, no guessing of types, no framing."""
+"""Response headers: no external content, no requests to other sites, no type sniffing, no framing."""
 
-FAILED = "the server failed at this; its terminal says where"
+FAILED = "internal server error; the traceback is on the server's terminal"
 
 DRAINED = 4
-"""A body that is refused is read and thrown away up to so many times the limit, so that its sender hears why."""
+"""A rejected body is read up to this many times the limit, so that the client receives the error."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, which no other one reaches.
+    """Return whether a host is this machine, which other machines cannot reach.
 
     Examples:
         >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
@@ -62,7 +62,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_of(header: str) -> str:
-    """The host of a Host header, without its port.
+    """Return the host of a Host header, without its port.
 
     Examples:
         >>> host_of("localhost:8000"), host_of("[::1]:8000"), host_of("127.0.0.1")
@@ -74,14 +74,14 @@ def host_of(header: str) -> str:
 
 
 class Guard:
-    """What every request passes before the application sees it.
+    """ASGI middleware that every request passes before the application.
 
     Args:
         app: the application.
-        limits: how large, how many, how long.
-        token: what ``/api`` must be asked with, as ``Authorization: Bearer …``.
-        loopback: refuse requests for other hosts than this machine, which a page elsewhere could have had sent here by
-            its own name's address (DNS rebinding).
+        limits: limits of size, number and time.
+        token: bearer token that requests to ``/api`` must send, as ``Authorization: Bearer …``.
+        loopback: reject requests for hosts other than this machine, which protects against DNS rebinding: a page of another
+            site whose name resolves to this address.
 
     Examples:
         >>> Guard(lambda scope, receive, send: None, Limits(), token="secret").allowed("Bearer secret")
@@ -94,14 +94,14 @@ class Guard:
         self._bodies = self._files = self._bytes = 0
 
     def allowed(self, authorization: str) -> bool:
-        """Whether a header carries the token; how long the comparison takes says nothing about it."""
+        """Return whether a header contains the token; compared in constant time."""
         if self._token is None:
             return True
         kind, _, given = authorization.partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or answer it here."""
+        """Pass a request to the application, or answer it with an error."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -112,33 +112,33 @@ class Guard:
         try:
             headers = _headers(scope)
             self._check(scope, headers)
-            with _Counted(self, scope, headers) as counted:
+            with _RequestCounter(self, scope, headers) as counted:
                 body = _Body(receive, headers, self._limits.upload, counted.hold)
                 async with asyncio.timeout(self._limits.seconds):
                     await body.check()
                     await self._app(scope, body, answer)
-        except Refused as refused:
+        except RequestError as refused:
             await answer.refuse(refused)
         except TimeoutError:
-            await answer.refuse(Refused(503, f"this took longer than {self._limits.seconds:g} seconds", retry=5))
+            await answer.refuse(RequestError(503, f"this took longer than {self._limits.seconds:g} seconds", retry=5))
         except Exception:
-            # an error of the server: the traceback goes to its terminal, not to the client
+            # an error in the server: the traceback goes to its terminal, not to the client
             traceback.print_exc(file=sys.stderr)
-            await answer.refuse(Refused(500, FAILED))
+            await answer.refuse(RequestError(500, FAILED))
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> None:
         if self._loopback and not is_loopback(host_of(headers.get("host", ""))):
-            raise Refused(421, "this server answers only to localhost and 127.0.0.1")
+            raise RequestError(421, "this server answers only requests for localhost and 127.0.0.1")
         if not scope["path"].startswith("/api"):
             return
         if headers.get("sec-fetch-site", "same-origin") == "cross-site":
-            raise Refused(403, "pages of other sites may not use this server")
+            raise RequestError(403, "pages of other sites may not use this server")
         if not self.allowed(headers.get("authorization", "")):
-            raise Refused(401, "this server needs a token: send Authorization: Bearer and the token")
+            raise RequestError(401, "this server requires a token: send the header Authorization: Bearer TOKEN")
 
 
-class _Counted:
-    """Counts the bodies that are read and processed, and their bytes; one too many is refused."""
+class _RequestCounter:
+    """Counts the bodies in process and their bytes, and rejects a request beyond the limits."""
 
     def __init__(self, guard: Guard, scope: Scope, headers: dict[str, str]) -> None:
         self._guard = guard
@@ -146,20 +146,20 @@ class _Counted:
         self._body = scope["method"] == "POST"
         self._file = self._body and headers.get("content-type", "").lower().startswith("multipart/")
 
-    def __enter__(self) -> _Counted:
+    def __enter__(self) -> _RequestCounter:
         limits = self._guard._limits
         full = self._file and self._guard._files >= limits.uploads
         if full or (self._body and self._guard._bodies >= 2 * limits.waiting):
-            raise Refused(429, "too many requests are waiting: try again in a second", retry=1)
+            raise RequestError(429, "too many requests are waiting: try again in a second", retry=1)
         self._guard._bodies += self._body
         self._guard._files += self._file
         return self
 
     def hold(self, count: int) -> None:
-        """Count bytes that are kept until the request is answered."""
+        """Count bytes that are held until the request is answered."""
         others = self._guard._bytes - self._bytes
         if others and others + self._bytes + count > self._guard._limits.in_flight:
-            raise Refused(429, "too many large requests are waiting: try again in a second", retry=1)
+            raise RequestError(429, "too many large requests are waiting: try again in a second", retry=1)
         self._guard._bytes += count
         self._bytes += count
 
@@ -170,16 +170,16 @@ class _Counted:
 
 
 class _Body:
-    """A request's body, counted while it is read."""
+    """A request body, counted while it is read."""
 
     def __init__(self, receive: Receive, headers: dict[str, str], limit: int, hold: Callable[[int], None]) -> None:
         self._receive, self._limit, self._read, self._hold = receive, limit, 0, hold
-        said = headers.get("content-length", "0")
-        self._said = int(said) if said.isascii() and said.isdigit() and len(said) < 20 else 0
+        length = headers.get("content-length", "0")
+        self._declared_length = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
 
     async def check(self) -> None:
-        """Refuse by what the header says, before anything is kept."""
-        if self._said > self._limit:
+        """Reject a body by the length in its header, before it is read."""
+        if self._declared_length > self._limit:
             await self._refuse()
 
     async def __call__(self) -> Message:
@@ -191,17 +191,17 @@ class _Body:
                 await self._refuse(more)
             try:
                 self._hold(len(body))
-            except Refused:
+            except RequestError:
                 await self._drain(more)
                 raise
         return message
 
     async def _refuse(self, more: bool = True) -> None:
         await self._drain(more)
-        raise Refused(413, f"a request must have at most {self._limit / 1e6:g} MB, but this one has more")
+        raise RequestError(413, f"a request must have at most {self._limit / 1e6:g} MB, but this one has more")
 
     async def _drain(self, more: bool) -> None:
-        """Read the rest and throw it away, so that the sender reads why it is refused."""
+        """Read and discard the rest of the body, so that the client receives the error."""
         while more and self._read <= DRAINED * self._limit:
             message = await self._receive()
             more = message["type"] == "http.request" and message.get("more_body", False)
@@ -209,7 +209,7 @@ class _Body:
 
 
 class _Answer:
-    """What is sent, with the headers that everything carries."""
+    """The response, with the headers that all responses have."""
 
     def __init__(self, send: Send) -> None:
         self._send, self._begun, self._ended = send, False, False
@@ -227,8 +227,8 @@ class _Answer:
             self._ended = not message.get("more_body", False)
         await self._send(message)
 
-    async def refuse(self, refused: Refused) -> None:
-        """Answer with a sentence; where an answer has begun it is broken off, which its reader notices."""
+    async def refuse(self, refused: RequestError) -> None:
+        """Answer with an error; if a response has begun, abort it, which the client notices."""
         if self._ended:
             return
         if self._begun:
@@ -240,7 +240,7 @@ class _Answer:
         if refused.status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
         if refused.status in (413, 429):
-            headers.append((b"connection", b"close"))  # what is left of its body is not read
+            headers.append((b"connection", b"close"))  # the rest of its body is not read
         await self({"type": "http.response.start", "status": refused.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 

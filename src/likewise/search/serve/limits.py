@@ -1,4 +1,4 @@
-"""What a server accepts: how large, how many, how long, and which images; checked before anything is decoded."""
+"""Limits of a server: sizes, numbers, times and image formats, checked before an image is decoded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from likewise.formula import whole_number
 from likewise.search.serve.decoders import Decoders
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "MPO")
-"""Pillow's names of what an upload may be; MPO is a telephone's JPEG with a second picture in it."""
+"""Pillow's names of the formats of uploads; MPO is the JPEG of some phones, with a second picture."""
 
 TYPES = {
     "JPEG": "image/jpeg",
@@ -22,31 +22,31 @@ TYPES = {
     "BMP": "image/bmp",
     "AVIF": "image/avif",
 }
-"""What browsers show as it is."""
+"""Types that browsers display."""
 
-SPOKEN = "JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF"
+FORMAT_NAMES = "JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF"
 
 HEAD = 64
-"""Bytes by which a type is known."""
+"""First bytes of files by type."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a server takes on.
+    """Limits of the requests to a server.
 
     Args:
-        upload: bytes of a request's body.
-        in_flight: bytes of all bodies that are held at the same time; one that is allowed is always accepted.
-        pixels: of an image, before it is decoded: an image of a few bytes may claim billions.
-        seconds: for a request, from its first byte to its answer.
-        decode_seconds: for decoding an image; its process is killed then.
-        decode_memory: bytes that a process may take that decodes images.
-        waiting: searches that may wait; one more is refused.
+        upload: bytes of a request body.
+        in_flight: bytes of all bodies in memory at the same time; a single allowed body is always accepted.
+        pixels: pixels of an image, checked before decoding, because an image of a few bytes may declare billions.
+        seconds: time for a request, from its first byte to its answer.
+        decode_seconds: time for decoding an image, after which its process is killed.
+        decode_memory: memory of a decoding process in bytes.
+        waiting: searches in the queue; further ones are rejected.
         uploads: requests with a body that are read, decoded and embedded at the same time.
-        k: neighbors that may be asked for.
-        vectors: queries in one request.
-        page: items on a page of a listing.
-        sorted: items of an index that is sorted into near-duplicates or clusters.
+        k: number of neighbors.
+        vectors: number of queries in one request.
+        page: number of items on a page of a listing.
+        sorted: number of items of an index for which near-duplicates and clusters are computed.
 
     Examples:
         >>> Limits().upload
@@ -78,16 +78,16 @@ class Limits:
                 raise ValueError(f"{name} must be a number > 0, but it is {getattr(self, name)!r}")
 
 
-class Refused(Exception):  # noqa: N818 - it names what it is about
-    """A request that is answered with a sentence and not with a result.
+class RequestError(Exception):
+    """A request that is answered with an error.
 
     Args:
-        status: of the answer, such as 422.
-        sentence: what is wrong.
-        retry: after how many seconds it may be asked again.
+        status: HTTP status of the answer, such as 422.
+        sentence: the error message.
+        retry: number of seconds after which the client may try again.
 
     Examples:
-        >>> print(Refused(404, "there is no item 7"))
+        >>> print(RequestError(404, "there is no item 7"))
         there is no item 7
     """
 
@@ -97,7 +97,7 @@ class Refused(Exception):  # noqa: N818 - it names what it is about
 
 
 def kind_by_content(head: bytes) -> str | None:
-    """What an image is by its first bytes, whatever its name says.
+    """Return the type of an image by its first bytes, independent of its name.
 
     Examples:
         >>> kind_by_content(b"GIF89a..."), kind_by_content(b"<svg xmlns="), kind_by_content(b"")
@@ -121,36 +121,37 @@ def kind_by_content(head: bytes) -> str | None:
 
 
 def read_upload(data: bytes, limits: Limits, name: str = "the image", decoders: Decoders | None = None) -> Image.Image:
-    """An uploaded image, upright and in RGB, or one sentence that says why not.
+    """Decode an uploaded image, upright and in RGB, or raise an error of one sentence.
 
-    Its type is known by its first bytes, and its size is read from its header: nothing is decoded that is too large.
+    The type is detected from the first bytes, and the size is read from the header: an image that is too large is not
+    decoded.
 
     Args:
         data: the bytes of a file.
-        limits: how large it may be.
-        name: what it is called in the sentence.
-        decoders: the processes that decode it; ``None``: this process does.
+        limits: limits of size.
+        name: name of the image in the error.
+        decoders: the processes that decode it; ``None`` to decode in this process.
 
     Examples:
         >>> read_upload(b"%PDF-1.7", Limits())
         Traceback (most recent call last):
-        likewise.search.serve.limits.Refused: the image must be a JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF file, but it is none of these
+        likewise.search.serve.limits.RequestError: the image must be a JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF file, but it is not
     """
     if not data:
-        raise Refused(422, f"{name} must be an image, but the file is empty")
+        raise RequestError(422, f"{name} must be an image, but the file is empty")
     kind = kind_by_content(data[:HEAD])
     if kind is None:
-        raise Refused(415, f"{name} must be a {SPOKEN} file, but it is none of these")
+        raise RequestError(415, f"{name} must be a {FORMAT_NAMES} file, but it is not")
     formats = ["JPEG", "MPO"] if kind == "JPEG" else [kind]
     try:
         if decoders is not None:
             return decoders.decode(data, name, formats, pixels=limits.pixels)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a decoder on what it passes over; pixels are limited here
+            warnings.simplefilter("ignore")  # warnings of decoders about skipped content; pixels are limited here
             return decode(data, name=name, formats=formats, pixels=limits.pixels)
     except TooLarge as large:
-        raise Refused(413, f"{name} cannot be read: {large.reason}") from large
+        raise RequestError(413, f"{name} cannot be read: {large.reason}") from large
     except BrokenImage as broken:
-        raise Refused(422, f"{name} cannot be read: {broken.reason}") from broken
+        raise RequestError(422, f"{name} cannot be read: {broken.reason}") from broken
     except MemoryError as error:
-        raise Refused(413, f"{name} is too large for this machine's memory") from error
+        raise RequestError(413, f"{name} is too large for this machine's memory") from error

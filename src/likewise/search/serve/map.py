@@ -1,4 +1,4 @@
-"""Where a collection's items lie on a plane, computed once and kept with its folder; and where a query lies among them."""
+"""Two-dimensional map of a collection, computed once and stored in its folder, and the position of a query on it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from likewise.search.index import Index
 
 MOST = 5000
-"""Items on a map."""
+"""The largest number of items on a map."""
 
 NEAREST = 5
-"""Items between which a query stands on a t-SNE map."""
+"""The number of items from which the position of a query on a t-SNE map is interpolated."""
 
 FILE = "map-{layout}.npz"
 LAYOUTS = {"pca": "principal components", "tsne": "t-SNE"}
@@ -37,14 +37,14 @@ class Map:
 
     Args:
         layout: ``"pca"`` or ``"tsne"``.
-        ids: which items; all, or an even sample.
-        places: ``(n, 2)`` in [0, 1]².
-        vectors: of these items, ``(n, d)``; needed only for t-SNE.
-        center: ``(d,)``, what is taken off a vector before it is projected.
-        directions: ``(d, 2)``, with the scale to [0, 1]² in it.
-        origin: ``(2,)``, of the square in projected coordinates.
-        labels: of these items.
-        total: how many items there are, on the map or not.
+        ids: ids of the items; all, or an even sample.
+        places: positions ``(n, 2)`` in [0, 1]².
+        vectors: vectors of these items, ``(n, d)``; needed only for t-SNE.
+        center: ``(d,)``, subtracted from a vector before projection.
+        directions: ``(d, 2)``, including the scale to [0, 1]².
+        origin: ``(2,)``, origin of the square in projected coordinates.
+        labels: labels of these items.
+        total: number of items of the index, on the map or not.
 
     Examples:
         >>> drawn = lay_out(np.array([3, 5, 9]), np.eye(3, dtype=np.float32), "pca")
@@ -63,7 +63,7 @@ class Map:
     total: int = field(default=0, kw_only=True)
 
     def place(self, queries: Floats) -> Floats:
-        """Where vectors of unit length lie, ``(m, 2)``; at most a little beyond the edge of the map."""
+        """Return the positions of unit vectors, ``(m, 2)``; at most slightly outside the map."""
         if not len(self.ids):
             return np.full((len(queries), 2), 0.5, np.float32)
         if self.layout == "pca":
@@ -79,14 +79,14 @@ class Map:
 
 
 def map_of(index: Index, layout: str = "pca") -> Map:
-    """The map of an index: from the file in its folder if that is still true, otherwise computed and kept there.
+    """Return the map of an index: from the file in its folder if it is current, otherwise computed and stored there.
 
-    An index in a folder that cannot be written to, or in a database, is laid out anew each time it is opened: nothing of
-    what a database holds is left on the disk of a machine that looks at it.
+    The map of an index in a read-only folder, or in a database, is computed each time the index is opened: content of a
+    database is never written to the disk of a machine that reads it.
 
     Args:
-        index: whose items.
-        layout: ``"pca"``, which takes a moment, or ``"tsne"``, which takes a minute and scikit-learn.
+        index: the index.
+        layout: ``"pca"``, which takes a moment, or ``"tsne"``, which takes a minute and needs scikit-learn.
 
     Examples:
         >>> import tempfile
@@ -107,25 +107,25 @@ def map_of(index: Index, layout: str = "pca") -> Map:
         return Map(ids=sample, vectors=vectors, labels=labels, total=total, **kept)
     drawn = lay_out(sample, vectors, layout)
     if file is not None:
-        _keep(drawn, file, state)
+        _store_map(drawn, file, state)
     return replace(drawn, labels=labels, total=total)
 
 
-def _keep(drawn: Map, file: Path, state: str) -> None:
+def _store_map(drawn: Map, file: Path, state: str) -> None:
     arrays = {name: getattr(drawn, name) for name in ("ids", "places", "center", "directions", "origin")}
     try:
         with atomic_write(file) as part, part.open("wb") as opened:
             np.savez(opened, state=np.array(state), layout=np.array(drawn.layout), **arrays)
     except OSError:
-        pass  # a folder of somebody else's: the map is in memory all the same
+        pass  # a read-only folder: the map stays in memory
 
 
 def lay_out(ids: Ids, vectors: Floats, layout: str) -> Map:
-    """Put items on a plane.
+    """Compute the positions of items on a plane.
 
     Args:
-        ids: their numbers.
-        vectors: of unit length.
+        ids: ids of the items.
+        vectors: vectors of unit length.
         layout: ``"pca"`` or ``"tsne"``.
 
     Examples:
@@ -140,19 +140,19 @@ def lay_out(ids: Ids, vectors: Floats, layout: str) -> Map:
     directions = _principal(points - center)
     flat = (points - center) @ directions
     low, high = flat.min(axis=0), flat.max(axis=0)
-    wide = np.where(high - low > 1e-9, high - low, np.inf)  # all at one place: in the middle
+    wide = np.where(high - low > 1e-9, high - low, np.inf)  # identical items are placed in the middle
     directions, origin = directions / wide, np.where(np.isinf(wide), 0.5, -low / wide)
     places = (points - center) @ directions + origin
     if layout == "tsne" and len(ids) > 8:
         places = report_places(torch.from_numpy(vectors), "tsne", 0)[0]
     elif layout == "tsne":
-        layout = "pca"  # of so few, neighborhoods mean nothing
+        layout = "pca"  # too few items for t-SNE
     narrow = [each.astype(np.float32) for each in (places, points, center, directions, origin)]
     return Map(layout, ids, *narrow)
 
 
 def _sample(ids: Ids) -> Ids:
-    """Evenly through the collection, the same ones each time."""
+    """Return an even sample of the collection, the same at each call."""
     if len(ids) <= MOST:
         return ids
     chosen: Ids = ids[np.linspace(0, len(ids) - 1, MOST).astype(np.int64)]
@@ -160,7 +160,7 @@ def _sample(ids: Ids) -> Ids:
 
 
 def _principal(centered: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The two largest principal directions, each with a fixed sign."""
+    """Return the two largest principal directions, each with a fixed sign."""
     found = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :2]
     signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
     found = found * np.where(signs == 0.0, 1.0, signs)
@@ -168,7 +168,7 @@ def _principal(centered: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _read(file: Path, state: str, ids: Ids) -> dict[str, Any] | None:
-    """What was kept, if it is of this very collection."""
+    """Return the stored map, if it belongs to this state of the collection."""
     try:
         with np.load(file, allow_pickle=False) as kept:
             if str(kept["state"]) != state or not np.array_equal(kept["ids"], ids):

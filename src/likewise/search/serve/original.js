@@ -13,7 +13,7 @@ const zoom = (actual) => {
 image.addEventListener("load", () => {
   $("original-size").textContent = `${image.naturalWidth.toLocaleString("en")} × ${image.naturalHeight.toLocaleString("en")} pixels`;
   $("original-link").href = image.src;
-  $("original-zoom").hidden = image.naturalWidth <= image.clientWidth; // it is shown in all of its pixels
+  $("original-zoom").hidden = image.naturalWidth <= image.clientWidth; // it is already shown at full resolution
 });
 image.addEventListener("error", () => ($("original-size").textContent = "The file is not in the index's image folder."));
 $("original-zoom").addEventListener("click", () => zoom(!$("original-sheet").classList.contains("actual")));

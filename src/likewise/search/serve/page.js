@@ -14,8 +14,8 @@ let map = null;
 let mapData = null;
 let uploads = new Map(); // images dropped on this page; they are stored only here
 let current = { kind: "home" };
-let asked = null; // the item that is the query
-let loadMore = null; // what the button under the pictures does
+let queryItem = null; // the item that is the query
+let loadMore = null; // the action of the button below the pictures
 let running = new AbortController();
 const grid = new Grid($("found"));
 
@@ -25,35 +25,35 @@ const uses = () => ({
   original: (item) => showOriginal(item, titleOf(item)),
 });
 
-// ---------------------------------------------------------------------------------------------- where we are
+// ---------------------------------------------------------------------------------------------- address
 
 const SORTED = ["duplicates", "clusters"];
 const read = () => {
   const [path, query] = location.hash.replace(/^#/, "").split("?");
-  const given = new URLSearchParams(query);
+  const parameters = new URLSearchParams(query);
   const [, kind, id] = path.split("/");
   return {
     kind: (["item", "upload"].includes(kind) && /^\d+$/.test(id)) || SORTED.includes(kind) ? kind : "home",
     id: Number(id),
-    where: given.get("where") ?? "",
-    k: ["12", "24", "48", "96"].includes(given.get("k")) ? given.get("k") : "24",
-    rerank: given.get("rerank") ?? "",
-    exact: given.get("exact") === "true",
-    threshold: Number(given.get("threshold")) >= 0.7 && Number(given.get("threshold")) <= 1 ? given.get("threshold") : "0.95",
-    n: ["4", "8", "12", "20", "40"].includes(given.get("n")) ? given.get("n") : "12",
+    where: parameters.get("where") ?? "",
+    k: ["12", "24", "48", "96"].includes(parameters.get("k")) ? parameters.get("k") : "24",
+    rerank: parameters.get("rerank") ?? "",
+    exact: parameters.get("exact") === "true",
+    threshold: Number(parameters.get("threshold")) >= 0.7 && Number(parameters.get("threshold")) <= 1 ? parameters.get("threshold") : "0.95",
+    n: ["4", "8", "12", "20", "40"].includes(parameters.get("n")) ? parameters.get("n") : "12",
   };
 };
 
 const address = (change) => {
   const to = { ...current, ...change };
-  const given = new URLSearchParams();
-  if (to.where) given.set("where", to.where);
-  if (to.k && to.k !== "24") given.set("k", to.k);
-  if (to.rerank) given.set("rerank", to.rerank);
-  if (to.exact) given.set("exact", "true");
-  if (to.kind === "duplicates" && to.threshold && to.threshold !== "0.95") given.set("threshold", to.threshold);
-  if (to.kind === "clusters" && to.n && to.n !== "12") given.set("n", to.n);
-  const query = given.size ? `?${given}` : "";
+  const parameters = new URLSearchParams();
+  if (to.where) parameters.set("where", to.where);
+  if (to.k && to.k !== "24") parameters.set("k", to.k);
+  if (to.rerank) parameters.set("rerank", to.rerank);
+  if (to.exact) parameters.set("exact", "true");
+  if (to.kind === "duplicates" && to.threshold && to.threshold !== "0.95") parameters.set("threshold", to.threshold);
+  if (to.kind === "clusters" && to.n && to.n !== "12") parameters.set("n", to.n);
+  const query = parameters.size ? `?${parameters}` : "";
   if (SORTED.includes(to.kind)) return `#/${to.kind}${query}`;
   return to.kind === "home" ? `#/${query}` : `#/${to.kind}/${to.id}${query}`;
 };
@@ -64,22 +64,22 @@ const go = (change) => {
   else location.hash = to;
 };
 
-// ---------------------------------------------------------------------------------------------- what is found
+// ---------------------------------------------------------------------------------------------- results
 
 const options = () => {
-  const given = { k: current.k, place: "true" };
-  if (current.where) given.where = current.where;
-  if (current.rerank) given.rerank = current.rerank;
-  if (current.exact) given.exact = "true";
-  return given;
+  const parameters = { k: current.k, place: "true" };
+  if (current.where) parameters.where = current.where;
+  if (current.rerank) parameters.rerank = current.rerank;
+  if (current.exact) parameters.exact = "true";
+  return parameters;
 };
 
 const search = async (signal) => {
   if (current.kind === "item") {
-    const given = new URLSearchParams(options());
+    const parameters = new URLSearchParams(options());
     const [item, answer] = await Promise.all([
       ask(`/api/items/${current.id}`, { signal }).then((item) => (showQuery(item), item)),
-      ask(`/api/items/${current.id}/neighbors?${given}`, { signal }),
+      ask(`/api/items/${current.id}/neighbors?${parameters}`, { signal }),
     ]);
     return { item, answer };
   }
@@ -117,7 +117,7 @@ const render = async () => {
   if (signal.aborted) return;
   $("found").setAttribute("aria-busy", "false");
   $("groups").setAttribute("aria-busy", "false");
-  $("found").dataset.at = location.hash; // what is shown belongs to this address
+  $("found").dataset.at = location.hash; // the address of the shown results
 };
 
 const HEADLINES = { home: "The collection", duplicates: "Near-duplicates", clusters: "Clusters" };
@@ -163,7 +163,7 @@ const fill = (to) => {
   $("count-label").hidden = to.kind !== "clusters";
   $("found").hidden = sorted;
   $("groups").hidden = !sorted;
-  $("filter-open").hidden = $("chips").hidden = to.kind === "clusters"; // the whole collection is sorted
+  $("filter-open").hidden = $("chips").hidden = to.kind === "clusters"; // clusters are those of the whole collection
   if (to.kind === "clusters") filter.open(false);
   for (const link of $("views").children) {
     const here = link.dataset.view === to.kind;
@@ -181,7 +181,7 @@ const offerMore = (load, text = "") => {
 };
 
 const showCollection = () => {
-  asked = null;
+  queryItem = null;
   $("query").hidden = true;
   $("drop").hidden = false;
   document.title = `${about.name} · likewise`;
@@ -200,9 +200,9 @@ const renderHome = async (signal) => {
 };
 
 const listing = (offset, signal) => {
-  const given = new URLSearchParams({ offset, limit: Math.min(48, about.limits.page), spread: !current.where });
-  if (current.where) given.set("where", current.where);
-  return ask(`/api/items?${given}`, { signal });
+  const parameters = new URLSearchParams({ offset, limit: Math.min(48, about.limits.page), spread: !current.where });
+  if (current.where) parameters.set("where", current.where);
+  return ask(`/api/items?${parameters}`, { signal });
 };
 
 const after = (page) => {
@@ -245,7 +245,7 @@ const showQuery = (item) => {
   const image = $("query-image");
   const frame = image.parentElement;
   const file = uploads.get(current.id);
-  asked = item;
+  queryItem = item;
   $("drop").hidden = true;
   $("query").hidden = false;
   $("back").disabled = history.length < 2;
@@ -288,7 +288,7 @@ $("more").addEventListener("click", async () => {
 });
 
 const openOriginal = () => {
-  const source = current.kind === "upload" ? uploads.get(current.id) : asked;
+  const source = current.kind === "upload" ? uploads.get(current.id) : queryItem;
   if (source) showOriginal(source, current.kind === "upload" ? source.name : titleOf(source));
 };
 $("open-original").addEventListener("click", openOriginal);
@@ -301,7 +301,7 @@ const drawMap = async (place, found) => {
   try {
     if (mapData?.version !== about.version) mapData = { version: about.version, ...(await ask("/api/map")) };
   } catch {
-    return; // the pictures are there without it
+    return; // the page works without the map
   }
   if (signal.aborted || !mapData.ids.length) return;
   $("map-card").hidden = false;
@@ -323,7 +323,7 @@ const sayPlace = ([x, y]) => {
   return across || up ? `at the ${[up, across].filter(Boolean).join(" ")}` : "in the middle";
 };
 
-// The file of an item without a label; asked for once, when it is pointed at.
+// The file name of an item without a label; requested once, when the pointer is on it.
 const files = new Map();
 const nameOf = (id) => {
   if (!files.has(id)) files.set(id, ask(`/api/items/${id}`).then((item) => filename(item.path), () => ""));
@@ -349,7 +349,7 @@ const tip = (index, x, y) => {
   box.style.top = `${y > field.height / 2 ? y - box.offsetHeight - 12 : y + 12}px`;
 };
 
-// ---------------------------------------------------------------------------------------------- images from outside
+// ---------------------------------------------------------------------------------------------- uploaded images
 
 const take = (file) => {
   if (!file) return;
@@ -415,7 +415,7 @@ $("threshold").addEventListener("input", sayThreshold);
 $("threshold").addEventListener("change", () => go({ threshold: $("threshold").value }));
 
 $("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // what follows # is where we are
+  event.preventDefault(); // the fragment is the address
   $("found").focus();
 });
 
@@ -435,23 +435,23 @@ addEventListener("keydown", (event) => {
 });
 
 const begin = async () => {
-  const told = await ask("/api/about");
-  $("name").textContent = told.name;
-  const share = told.near?.recall == null ? "" : ` (${(100 * told.near.recall).toFixed(1)}% of the nearest)`;
-  const near = told.near ? `approximate search${share}` : "exact search";
-  $("facts").textContent = [`${number(told.items)} images`, told.model?.name, near].filter(Boolean).join(" · ");
-  $("exact-label").hidden = !told.near;
-  setVersion(told.version);
-  if (!told.model) {
+  const facts = await ask("/api/about");
+  $("name").textContent = facts.name;
+  const share = facts.near?.recall == null ? "" : ` (${(100 * facts.near.recall).toFixed(1)}% of the nearest)`;
+  const near = facts.near ? `approximate search${share}` : "exact search";
+  $("facts").textContent = [`${number(facts.items)} images`, facts.model?.name, near].filter(Boolean).join(" · ");
+  $("exact-label").hidden = !facts.near;
+  setVersion(facts.version);
+  if (!facts.model) {
     $("drop").classList.add("off");
     $("file").disabled = true;
     $("drop").querySelector("strong").textContent = "No images can be dropped here";
     $("drop-hint").textContent = "this collection has vectors but no model: search with one of its pictures";
   }
-  return told;
+  return facts;
 };
 
-// Something gray until there are pictures.
+// Gray placeholders until the pictures are loaded.
 $("found").replaceChildren(
   ...Array.from({ length: 18 }, () => {
     const blank = make("li", "blank");

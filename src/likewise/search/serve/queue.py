@@ -1,8 +1,7 @@
-"""Work of many clients done together: what arrives while a batch runs is the next batch.
+"""Dynamic batching: requests that arrive while a batch runs form the next batch.
 
-A job that finds the queue idle runs at once.  Jobs that arrive while it runs are the next batch.
-Only between two batches of several clients there is a short pause: those who were just answered are about to ask again,
-and one batch of all takes less time than two of halves, one behind the other.
+A job that finds the queue idle runs immediately.  After a batch of several clients there is a short pause: these clients
+are about to send the next request, and one batch of all of them takes less time than two smaller ones in sequence.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from likewise.formula import whole_number
-from likewise.search.serve.limits import Refused
+from likewise.search.serve.limits import RequestError
 
 PAUSE, LONGEST = 0.3, 0.012
-"""The pause between two batches, as a share of the time that the last one took, and in seconds at most."""
+"""The pause between two batches, as a fraction of the time of the last one, and its maximum in seconds."""
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
 
 
 class Batches(Generic[Job, Done]):
-    """A bounded queue in front of one thread.
+    """A bounded queue of jobs that one thread processes in batches.
 
     Args:
-        work: does several jobs at once: one result for each, or an exception that its owner gets.
-        name: of the thread.
-        most: jobs in a batch.
-        waiting: jobs that may wait; one more is refused with the status 429.
+        work: function that processes several jobs at once; it returns one result or exception for each.
+        name: name of the thread.
+        most: largest number of jobs in a batch.
+        waiting: largest number of waiting jobs; further ones are rejected with status 429.
 
     Examples:
         >>> async def both():
@@ -60,11 +59,11 @@ class Batches(Generic[Job, Done]):
         self._arrived = asyncio.Event()
 
     async def do(self, job: Job) -> Done:
-        """The result of a job, once its batch has run."""
+        """Return the result of a job after its batch has run."""
         if len(self._queue) >= self.waiting:
-            self._queue = deque(each for each in self._queue if not each[1].done())  # canceled jobs free their places
+            self._queue = deque(each for each in self._queue if not each[1].done())  # remove canceled jobs
         if len(self._queue) >= self.waiting:
-            raise Refused(429, "too many requests are waiting: try again in a second", retry=1)
+            raise RequestError(429, "too many requests are waiting: try again in a second", retry=1)
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()
         self._queue.append((job, future))
         self._arrived.set()
@@ -76,7 +75,7 @@ class Batches(Generic[Job, Done]):
         try:
             while batch := self._next():
                 begun = time.perf_counter()
-                await self._together(batch)
+                await self._run_batch(batch)
                 clients = len(batch) + len(self._queue)
                 if clients > 1 and self.most > 1:
                     took = time.perf_counter() - begun
@@ -85,7 +84,7 @@ class Batches(Generic[Job, Done]):
             self._running = None
 
     async def _pause(self, clients: int, seconds: float) -> None:
-        """Wait until so many are back, but not for long."""
+        """Wait until this many jobs have arrived, for a limited time."""
         try:
             async with asyncio.timeout(seconds):
                 while len(self._queue) < clients:
@@ -95,7 +94,7 @@ class Batches(Generic[Job, Done]):
             pass
 
     def _next(self) -> list[tuple[Job, asyncio.Future[Done]]]:
-        """What has gathered, but for those whose owner has gone."""
+        """Return the waiting jobs that are not canceled."""
         batch: list[tuple[Job, asyncio.Future[Done]]] = []
         while self._queue and len(batch) < self.most:
             job, future = self._queue.popleft()
@@ -103,7 +102,7 @@ class Batches(Generic[Job, Done]):
                 batch.append((job, future))
         return batch
 
-    async def _together(self, batch: list[tuple[Job, asyncio.Future[Done]]]) -> None:
+    async def _run_batch(self, batch: list[tuple[Job, asyncio.Future[Done]]]) -> None:
         loop = asyncio.get_running_loop()
         try:
             results = await loop.run_in_executor(self._thread, self._work, [job for job, _ in batch])
@@ -116,7 +115,7 @@ class Batches(Generic[Job, Done]):
                 future.cancel()
             raise
         for (_, future), result in zip(batch, results, strict=True):
-            if future.done():  # its owner ran out of time meanwhile
+            if future.done():  # the request timed out during the batch
                 continue
             if isinstance(result, Exception):
                 future.set_exception(result)
@@ -124,11 +123,11 @@ class Batches(Generic[Job, Done]):
                 future.set_result(result)
 
     def close(self) -> None:
-        """End the thread; what waits is refused."""
+        """End the thread, and reject waiting jobs."""
         if self._running is not None:
             self._running.cancel()
         while self._queue:
             _, future = self._queue.popleft()
             if not future.done():
-                future.set_exception(Refused(503, "the server is stopping"))
+                future.set_exception(RequestError(503, "the server is stopping"))
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What is asked and what is answered, as JSON: the shapes that the API's own description is made of."""
+"""Request and response schemas of the API, from which its OpenAPI description is generated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 LARGEST = 2**63 - 1
 MOST_CLUSTERS = 200
-Number = Annotated[int, Field(ge=0, le=LARGEST, description="an item's number")]
+Number = Annotated[int, Field(ge=0, le=LARGEST, description="id of an item")]
 Vector = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1, max_length=65536)]
 Where = Annotated[
     str | None,
@@ -16,12 +16,12 @@ Where = Annotated[
 ]
 RerankName = Literal["k-reciprocal", "query-expansion"]
 Exact = Annotated[
-    bool | None, Field(description="compare with every item; by default if there is no approximate search")
+    bool | None, Field(description="compare with every item; by default only if the index has no approximate structure")
 ]
 
 
 class How(BaseModel):
-    """How to search."""
+    """Settings of a search."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -35,7 +35,7 @@ class How(BaseModel):
 
 
 class Search(How):
-    """A search by a vector, by several, or by an item of the index: one of the three."""
+    """A search by one vector, by several vectors, or by an item of the index."""
 
     vector: Vector | None = None
     vectors: Annotated[list[Vector], Field(min_length=1)] | None = None
@@ -46,7 +46,7 @@ class Search(How):
         given = [name for name in ("vector", "vectors", "id") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
-                f"a search takes one of vector, vectors and id, but it has {' and '.join(given) or 'none'}"
+                f"a search takes exactly one of vector, vectors and id, but it has {' and '.join(given) or 'none'}"
             )
         return self
 
@@ -77,27 +77,29 @@ class ItemShape(BaseModel):
 
 
 class Hit(ItemShape):
-    """An item that was found."""
+    """An item with its score."""
 
-    score: Annotated[float, Field(description="the cosine; after k-reciprocal re-ranking one minus its distance")]
+    score: Annotated[
+        float, Field(description="cosine similarity; after k-reciprocal re-ranking, one minus the distance")
+    ]
 
 
 class Answer(BaseModel):
-    """What was found for one query, the best first."""
+    """The results of one query, best first."""
 
     found: list[Hit]
     place: Annotated[list[float] | None, Field(description="x and y on the map, from 0 to 1")] = None
 
 
 class Answers(BaseModel):
-    """One answer for each query."""
+    """The results of all queries."""
 
     answers: list[Answer]
     milliseconds: float
 
 
 class Listing(BaseModel):
-    """Some items, and how many there are."""
+    """Some items, and the total number."""
 
     items: list[ItemShape]
     total: int
@@ -105,14 +107,14 @@ class Listing(BaseModel):
 
 
 class ValueShape(BaseModel):
-    """A value of a column, and how many items have it."""
+    """A value of a column, and the number of items that have it."""
 
     value: str
     items: int
 
 
 class ColumnShape(BaseModel):
-    """What a column holds that a filter may name."""
+    """A column that a filter may use, and its values."""
 
     name: str
     kind: Literal["text", "number", "bool"]
@@ -122,37 +124,37 @@ class ColumnShape(BaseModel):
 
 
 class Columns(BaseModel):
-    """The columns that hold something."""
+    """The columns that have values."""
 
     columns: list[ColumnShape]
 
 
 class Group(BaseModel):
-    """Items that belong together; the first of them."""
+    """A group of items: its size, its label and its first items."""
 
     size: int
-    label: Annotated[str | None, Field(description="of more than half of its items")]
+    label: Annotated[str | None, Field(description="label of more than half of its items")]
     items: list[ItemShape]
 
 
 class Groups(BaseModel):
-    """Some groups, the largest first, and how many there are."""
+    """Some groups, largest first, and the total number."""
 
     groups: list[Group]
-    total: Annotated[int, Field(description="groups in all")]
-    members: Annotated[int, Field(description="items in all groups")]
+    total: Annotated[int, Field(description="total number of groups")]
+    members: Annotated[int, Field(description="total number of items in groups")]
     offset: int
 
 
 class MapShape(BaseModel):
-    """Where items lie on the map."""
+    """The positions of items on the map."""
 
     layout: str
-    total: Annotated[int, Field(description="items of the index; the map may show a sample")]
+    total: Annotated[int, Field(description="number of items of the index; the map may show a sample")]
     ids: list[int]
     x: list[float]
     y: list[float]
-    labels: Annotated[list[int | None], Field(description="for each item the place of its label in names")]
+    labels: Annotated[list[int | None], Field(description="for each item the index of its label in names")]
     names: list[str]
 
 
@@ -165,22 +167,26 @@ class Rate(BaseModel):
 
 
 class Verified(BaseModel):
-    """How alike two images are, and what that means where the index is calibrated."""
+    """The similarity of two images, and its meaning if the index is calibrated."""
 
     similarity: float
-    probability: Annotated[float | None, Field(description="that they show the same thing, if half of all pairs do")]
+    probability: Annotated[
+        float | None, Field(description="probability that they show the same thing, if half of all pairs do")
+    ]
     rates: list[Rate]
 
 
 class HeatShape(BaseModel):
-    """What the places of an image add to the similarity, row by row from the top."""
+    """The contribution of each position of an image to the similarity, row by row from the top."""
 
     places: list[list[float]]
-    box: Annotated[list[float], Field(description="left, top, right and bottom of them, as shares of the image")]
+    box: Annotated[
+        list[float], Field(description="left, top, right and bottom of the region, as fractions of the image")
+    ]
 
 
 class Explained(BaseModel):
-    """Two heat-maps, each of which sums to the similarity."""
+    """Two heat maps, each of which sums to the similarity."""
 
     similarity: float
     query: HeatShape
@@ -188,29 +194,31 @@ class Explained(BaseModel):
 
 
 class ModelShape(BaseModel):
-    """The model that made the vectors."""
+    """The model that computed the vectors."""
 
     name: str
     sha256: str
 
 
 class NearShape(BaseModel):
-    """The approximate structure, and what was measured of it."""
+    """The approximate structure and its measured recall."""
 
     kind: str
     recall: Annotated[float | None, Field(description="recall of the ten nearest; null if not measured yet")]
 
 
 class About(BaseModel):
-    """What is served."""
+    """Facts about the server and its index."""
 
     name: str
     items: int
     dim: int
     storage: str
-    version: Annotated[str, Field(description="changes whenever the index does")]
+    version: Annotated[str, Field(description="a string that changes with every change of the index")]
     fields: Annotated[dict[str, str], Field(description="columns that a filter may use, and their types")]
-    model: Annotated[ModelShape | None, Field(description="without one, queries must be vectors or items")]
+    model: Annotated[
+        ModelShape | None, Field(description="null if there is none: queries must then be vectors or items")
+    ]
     near: NearShape | None
     calibrated: bool
     layout: str
@@ -219,6 +227,6 @@ class About(BaseModel):
 
 
 class Fault(BaseModel):
-    """What is wrong, in one sentence."""
+    """An error, in one sentence."""
 
     error: str

@@ -1,4 +1,4 @@
-"""A collection sorted for its page: what its columns hold, groups of near-duplicates, and clusters."""
+"""Content of a collection for the search page: values of its columns, groups of near-duplicates, and clusters."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.search.matches import Item
-from likewise.search.serve.limits import Limits, Refused
+from likewise.search.serve.limits import Limits, RequestError
 
 if TYPE_CHECKING:
     from likewise.search.index import Index
 
 VALUES = 100
-"""Values of a column of texts that are listed; one with more is typed and not chosen."""
+"""The largest number of values of a text column that are listed; with more, the user types a value."""
 
 KEPT = 8
-"""Answers that are kept for the next request."""
+"""The number of results that are cached."""
 
 Groups = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds, for a form that filters by it.
+    """The content of a column, for a filter form.
 
     Args:
-        name: of the column.
+        name: name of the column.
         kind: ``"text"``, ``"number"`` or ``"bool"``.
-        values: of a text, each value and its number of items, in order; empty where there are too many to choose from.
-        low, high: the least and the largest number.
+        values: values of a text column and their numbers of items, in order; empty if there are too many.
+        low, high: smallest and largest number.
 
     Examples:
         >>> Column("year", "number", low=2019, high=2024).values
@@ -47,11 +47,11 @@ class Column:
 
 
 class Sorter:
-    """Columns, near-duplicates and clusters of an index; each is computed once for a version of it.
+    """Columns, near-duplicates and clusters of an index; each is computed once per version of the index.
 
     Args:
-        index: whose items.
-        limits: `Limits.sorted` items are sorted at most.
+        index: the index.
+        limits: `Limits.sorted` is the largest number of items for near-duplicates and clusters.
 
     Examples:
         >>> import tempfile
@@ -68,18 +68,18 @@ class Sorter:
         self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
     def columns(self) -> list[Column]:
-        """The columns that hold something: label first, then metadata, and path."""
+        """Return the columns that have values: label first, then metadata, and path."""
 
         def read(now: Index) -> list[Column]:
             found = [_describe("label", "text", now.column("label"))]
             found += [_describe(name, kind, now.column(name)) for name, kind in now.fields.items()]
             return [*(each for each in found if each is not None), Column("path", "text")]
 
-        found: list[Column] = self._once(("columns",), read)
+        found: list[Column] = self._compute_once(("columns",), read)
         return found
 
     def duplicates(self, threshold: float, where: str | None = None) -> Groups:
-        """Ids of items that are joined by pairs of at least this similarity, the largest group first."""
+        """Return groups of ids that are connected by pairs of at least this similarity, the largest group first."""
         return self._groups(
             ("duplicates", threshold, where),
             lambda now: now.duplicates(threshold, where=where),
@@ -87,7 +87,7 @@ class Sorter:
         )
 
     def clusters(self, n: int) -> Groups:
-        """Ids of the items of each cluster, the largest cluster first."""
+        """Return the ids of the items of each cluster, the largest cluster first."""
 
         def split(now: Index) -> Groups:
             owners, ids = now.clusters(n), now.ids
@@ -97,15 +97,15 @@ class Sorter:
 
     def _groups(self, key: tuple[Any, ...], work: Callable[[Index], Groups], command: str) -> Groups:
         if len(self._index) > self._limits.sorted:
-            raise Refused(
+            raise RequestError(
                 413,
-                f"this page sorts at most {self._limits.sorted:,} images, and {self._index.name} has "
-                f"{len(self._index):,}: on the command line, likewise search INDEX {command}",
+                f"this page groups at most {self._limits.sorted:,} images, but {self._index.name} has "
+                f"{len(self._index):,}: run likewise search INDEX {command}",
             )
-        found: Groups = self._once(key, work)
+        found: Groups = self._compute_once(key, work)
         return found
 
-    def _once(self, key: tuple[Any, ...], work: Callable[[Index], Any]) -> Any:
+    def _compute_once(self, key: tuple[Any, ...], work: Callable[[Index], Any]) -> Any:
         with self._index.still() as now:
             key = now.version, *key
             found = self._kept.get(key)
@@ -117,7 +117,7 @@ class Sorter:
 
 
 def name_group(items: Sequence[Item]) -> str | None:
-    """The label of more than half of some items.
+    """Return the label of more than half of some items, or ``None``.
 
     Examples:
         >>> name_group([Item(0, "a.jpg", "wren", {}), Item(1, "b.jpg", "tern", {}), Item(2, "c.jpg", "wren", {})])

@@ -1,4 +1,4 @@
-"""The files of the page, from inside the package; they are read once."""
+"""Static files of the search page, read once from the package."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FILES = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
     **{f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8") for name in SCRIPTS},
 }
-"""What the page consists of."""
+"""Addresses, file names and types of the static files."""
 
 
 def add_files(app: FastAPI) -> None:
-    """Answer the addresses of `FILES`.
+    """Add the routes of `FILES` to an application.
 
     Examples:
         >>> app = FastAPI()

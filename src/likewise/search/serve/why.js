@@ -1,4 +1,4 @@
-// Why two pictures are alike: their heat-maps, in a dialog.
+// Why two pictures are similar: their heat maps, in a dialog.
 import { ask, Fault, show } from "./ask.js";
 import { common, largest, overlay } from "./draw.js";
 import { make, picture, titleOf } from "./grid.js";
@@ -16,7 +16,7 @@ const loaded = (source) =>
     else show(image, source);
   });
 
-// The query is a file that was dropped on the page, or the number of an item.
+// The query is a file that was dropped on the page, or the id of an item.
 export const explain = async (file, query, item) => {
   explained = null;
   $("why-lead").textContent = "Computing heat-maps …";
@@ -37,11 +37,11 @@ export const explain = async (file, query, item) => {
       body.set("item", item.id);
     }
     const headers = file ? {} : { "Content-Type": "application/json" };
-    const told = await ask("/api/why", { method: "POST", body, headers });
-    explained = { told, images };
+    const result = await ask("/api/why", { method: "POST", body, headers });
+    explained = { result, images };
     const lead = $("why-lead");
     lead.textContent = "Their similarity is ";
-    lead.append(make("b", "", told.similarity.toFixed(3)), ". Each heat-map splits that number over the regions of its image: warm regions raise the similarity, cold regions lower it, and together they sum to it exactly.");
+    lead.append(make("b", "", result.similarity.toFixed(3)), ". Each heat map splits that number over the regions of its image: warm regions raise the similarity, cold regions lower it, and together they sum to it exactly.");
     $("why-legend").hidden = false;
     drawWhy();
   } catch (error) {
@@ -53,11 +53,11 @@ export const explain = async (file, query, item) => {
 
 const drawWhy = () => {
   if (!explained || !$("why").open) return;
-  const { told, images } = explained;
-  const most = largest(told.query.places, told.item.places);
+  const { result, images } = explained;
+  const most = largest(result.query.places, result.item.places);
   const strength = $("heat").value / 100;
-  overlay($("why-query"), images[0], common(images), told.query, most, strength);
-  overlay($("why-item"), images[1], common(images), told.item, most, strength);
+  overlay($("why-query"), images[0], common(images), result.query, most, strength);
+  overlay($("why-item"), images[1], common(images), result.item, most, strength);
 };
 
 $("heat").addEventListener("input", drawWhy);

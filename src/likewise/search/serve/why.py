@@ -1,14 +1,14 @@
-r"""Why two images are alike: their similarity, place by place.
+r"""Explanation of a similarity: heat maps of the contributions of image positions.
 
-A pooled feature is a sum over the places of a map: a mean is a sum of equal parts, a maximum is where it is, and a mean of
-powers is shared out as the powers are.  What follows until the embedding is linear, or is for one image: a layer norm
-divides by one number, and every unit of a hidden layer is on or off.  So the embedding before its scaling is
-$z = \sum_p z_p$ with one part for each place, and with the other image's embedding u of unit length
+A pooled feature is a sum over the positions of a feature map: a mean is a sum of equal terms, a maximum is the value at
+its position, and a generalized mean is divided in proportion to the powers.  The following layers are linear, or linear
+for a given image: a layer norm divides by one number, and every unit of a hidden layer is on or off.  So the embedding
+before normalization is $z = \sum_p z_p$ with one term for each position, and with the unit embedding u of the other image
 
 $$\cos = \frac{z^\top u}{\|z\|} = \sum_p \frac{z_p^\top u}{\|z\|} .$$
 
-The terms are the heat-map.  They are not an estimate: they sum to the similarity.  Biases belong to no place and are
-spread evenly.
+The terms are the heat map.  They are exact, not an estimate: they sum to the similarity.  Biases belong to no position and
+are distributed evenly.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from likewise.trunks import AveragePlusMaxPool, AveragePool, Embedder, Generaliz
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """What the places of an image add to its similarity with another.
+    """The contribution of each position of an image to its similarity with another image.
 
     Args:
-        places: ``(h, w)``, in float64; they sum to the similarity.
-        box: the part of the image that they cover: left, top, right and bottom as shares of its width and height.
+        places: contributions ``(h, w)``, in float64; they sum to the similarity.
+        box: the region of the image that they cover: left, top, right and bottom as fractions of its width and height.
 
     Examples:
         >>> Heat(torch.tensor([[0.5, 0.25]]), (0.0, 0.0, 1.0, 1.0)).similarity
@@ -46,12 +46,12 @@ class Heat:
 
 
 def explain(encoder: Encoder, first: Picture, second: Picture) -> tuple[Heat, Heat]:
-    """The heat-maps of two images, each by what it has in common with the whole of the other.
+    """Return the heat maps of two images; each shows the contributions of one image to the similarity with the whole other.
 
     Args:
         encoder: the model.
         first: an image.
-        second: another.
+        second: another image.
 
     Examples:
         >>> from PIL import Image
@@ -63,7 +63,7 @@ def explain(encoder: Encoder, first: Picture, second: Picture) -> tuple[Heat, He
         True
     """
     maps: tuple[Maps, Maps] = encoder.maps(first), encoder.maps(second)
-    parts = [place_parts(encoder.model, each.features) for each in maps]
+    parts = [position_terms(encoder.model, each.features) for each in maps]
     wholes = [each.sum(dim=(1, 2)) for each in parts]
     lengths = [torch.linalg.vector_norm(each).clamp_min(1e-12) for each in wholes]
     units = [whole / length for whole, length in zip(wholes, lengths, strict=True)]
@@ -73,36 +73,36 @@ def explain(encoder: Encoder, first: Picture, second: Picture) -> tuple[Heat, He
     return heats[0], heats[1]
 
 
-def place_parts(model: Embedder, features: Tensor) -> Tensor:
-    """The embedding before it is scaled, as a sum over places: ``(dim, h, w)`` in float64.
+def position_terms(model: Embedder, features: Tensor) -> Tensor:
+    """Return the terms of the unnormalized embedding, one per position: ``(dim, h, w)`` in float64.
 
     Args:
-        model: whose pooling and head they go through.
-        features: the trunk's map of one image, ``(C, h, w)``.
+        model: the model, for its pooling and head.
+        features: feature map of the trunk for one image, ``(C, h, w)``.
 
     Examples:
         >>> model = Embedder("convnet", 8, pool="gem", head="mlp", layer_norm=True, normalize=False).eval()
         >>> images = torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0))
-        >>> parts = place_parts(model, model.trunk(images)[0])
+        >>> parts = position_terms(model, model.trunk(images)[0])
         >>> torch.allclose(parts.sum(dim=(1, 2)).float(), model(images)[0], atol=1e-5)
         True
     """
     with torch.no_grad():
-        shares = pooled_shares(model.pool, features.detach().cpu().double())
+        shares = pooled_contributions(model.pool, features.detach().cpu().double())
         channels, height, width = shares.shape
-        rows = shares.reshape(channels, height * width).T  # (places, C)
+        rows = shares.reshape(channels, height * width).T  # (positions, C)
         if isinstance(model.norm, nn.LayerNorm):
             whole = rows.sum(dim=0)
             spread = torch.sqrt(whole.var(unbiased=False) + model.norm.eps)
             rows = (rows - rows.mean(dim=1, keepdim=True)) / spread
         layers = list(model.head) if isinstance(model.head, nn.Sequential) else [model.head]
         for layer in layers:
-            rows = _through(layer, rows)
+            rows = _propagate(layer, rows)
         return rows.T.reshape(-1, height, width)
 
 
-def _through(layer: nn.Module, rows: Tensor) -> Tensor:
-    """Parts of a layer's output, from parts of its input ``(places, n)``."""
+def _propagate(layer: nn.Module, rows: Tensor) -> Tensor:
+    """Return the terms of a layer's output, from the terms of its input ``(positions, n)``."""
     if isinstance(layer, nn.Linear):
         out = rows @ layer.weight.detach().cpu().double().T
         return out if layer.bias is None else out + layer.bias.detach().cpu().double() / len(rows)
@@ -110,37 +110,39 @@ def _through(layer: nn.Module, rows: Tensor) -> Tensor:
         return rows * (rows.sum(dim=0) > 0.0)  # a unit is on or off for the whole image
     if isinstance(layer, nn.Identity):
         return rows
-    raise TypeError(f"a head must consist of linear layers and ReLU for a heat-map, but it has {type(layer).__name__}")
+    raise TypeError(
+        f"a head must consist of linear layers and ReLU for a heat map, but it has a {type(layer).__name__}"
+    )
 
 
-def pooled_shares(pool: nn.Module, features: Tensor) -> Tensor:
-    """What each place of a map adds to the pooled features: ``(C, h, w)``, which sums to them.
+def pooled_contributions(pool: nn.Module, features: Tensor) -> Tensor:
+    """Return the contribution of each position of a map to the pooled features: ``(C, h, w)``, which sums to them.
 
     Args:
         pool: one of `likewise.trunks.POOLS`.
-        features: the map, ``(C, h, w)``.
+        features: the feature map, ``(C, h, w)``.
 
     Examples:
-        >>> pooled_shares(MaxPool(), torch.tensor([[[1.0, 3.0, 3.0]]]))
+        >>> pooled_contributions(MaxPool(), torch.tensor([[[1.0, 3.0, 3.0]]]))
         tensor([[[0.0000, 1.5000, 1.5000]]])
     """
     places = features.shape[1] * features.shape[2]
     if isinstance(pool, AveragePool):
         return features / places
     if isinstance(pool, MaxPool):
-        return _at_largest(features)
+        return _value_at_maximum(features)
     if isinstance(pool, AveragePlusMaxPool):
-        return features / places + _at_largest(features)
+        return features / places + _value_at_maximum(features)
     if isinstance(pool, GeneralizedMeanPool):
         p = float(pool.p.detach())
         powers = features.clamp_min(pool.least).pow(p)
         total = powers.sum(dim=(1, 2), keepdim=True)
         return (total / places).pow(1.0 / p) * powers / total
-    raise TypeError(f"a pooling must be one of ours to be shared out, but it is a {type(pool).__name__}")
+    raise TypeError(f"pool must be one of likewise.trunks.POOLS for a heat map, but it is a {type(pool).__name__}")
 
 
-def _at_largest(features: Tensor) -> Tensor:
-    """The largest value of each channel at its place; shared where it is at several."""
+def _value_at_maximum(features: Tensor) -> Tensor:
+    """Return the largest value of each channel at its position, divided evenly if it occurs at several."""
     largest = features.amax(dim=(1, 2), keepdim=True)
     there = (features == largest).to(features.dtype)
     return largest * there / there.sum(dim=(1, 2), keepdim=True)
