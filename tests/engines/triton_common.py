@@ -45,12 +45,13 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
     """Make every batch take one path, with many small tiles.
 
     general: in the order of the batch.  sorted: in the order of labels, with kernels for plain tiles, in several chunks
-    of columns forward, and in several chunks backward.
+    of columns forward, and in several chunks backward; the operand of a table is computed in chunks.
     """
     patch.setattr(kernels, "SMALL_SHAPE", kernels.TileShape(16 if way == "sorted" else 32, 16, 16, 4, 3))
     patch.setattr(layout, "MIN_SORTED_PAIRS", 0 if way == "sorted" else NEVER)
     if way == "sorted":
         patch.setattr(engine, "TILE_STATE_BYTES", 1)
+        patch.setattr(layout, "MAX_OPERAND_BYTES", 1)
         patch.setattr(layout.Layout, "_chunks", _chunks_of_sixteen)
 
 

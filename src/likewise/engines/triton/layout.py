@@ -13,13 +13,16 @@ from likewise.engines.triton.factor import Factor, pad_width
 from likewise.engines.triton.kernel_source import Pairing
 from likewise.engines.triton.kernels import Operands
 from likewise.engines.triton.product import ProductSpec, make_factors
-from likewise.formula import Formula, Labels, Mined, PairBatch, Relation, s
+from likewise.formula import Formula, Labels, Mined, PairBatch, Relation, TableUse, s
 
 MIN_SORTED_PAIRS = 2**20
 """The number of pairs from which a batch is sorted by label; most tiles then contain only negatives."""
 
 MAX_SORTED_BYTES = 2**28
 """Bytes of references that may be copied into another order."""
+
+MAX_OPERAND_BYTES = 2**28
+"""Bytes of a table's operand; a larger one is computed in chunks of so many bytes, in each pass."""
 
 CHUNK_BYTES = 256 * 2**20
 """Bytes for the gradient by the similarities of a chunk."""
@@ -72,10 +75,22 @@ class Layout:
         """Bring a vector with one entry per anchor back into the order of the batch."""
         return _unsort(vector, self.left.order)
 
+    def columns(self, first: int, end: int) -> tuple[Operands, int]:
+        """Return operands that contain some columns, and the number of the first of these in them."""
+        if not self.right.streamed:
+            return self.operands, first
+        return self.operands.cut(first, end, *self.right.rows(first, end)), 0
+
+    @property
+    def most_columns(self) -> int:
+        """The number of columns whose operand may be in memory at once."""
+        m, n, width = self.operands.size
+        return MAX_OPERAND_BYTES // (width * self.operands.dtype.itemsize) if self.right.streamed else max(m, n)
+
     def compute_gradients(
-        self, writer: GradientWriter, of_left: bool, of_right: bool
+        self, writer: GradientWriter, of_left: bool, of_right: bool, use: TableUse | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Compute the gradients by the sources of both factors, in chunks."""
+        """Compute the gradients by the sources of both factors, in chunks; that of a table may be passed on instead."""
         if not (of_left or of_right):
             return None, None
         if writer.symmetric:
@@ -85,16 +100,24 @@ class Layout:
         wide = n >= m
         long, short = (self.right, self.left) if wide else (self.left, self.right)
         of_long, of_short = (of_right, of_left) if wide else (of_left, of_right)
-        short_operand, whole = without_float16(short.operand), (0, min(m, n))
+        short_operand, whole = without_float16(short.operand), (0, min(m, n))  # a streamed factor is the longer one
         summed = short_operand.new_zeros(whole[1], width, dtype=torch.float32) if of_short else None
-        result = long.new_gradient() if of_long else None
+        passes_on = use is not None and wide and long.order is None and use.is_only()  # the references are the table
+        result = long.new_gradient() if of_long and not passes_on else None
         for chunk in self._chunks(max(m, n), min(m, n)):
             matrices = writer.write(s, *((whole, chunk) if wide else (chunk, whole)), self.product.split)
             matrices = matrices if wide else tuple(matrix.T for matrix in matrices)  # short x chunk
             if summed is not None:
-                summed += sum_products(matrices, without_float16(long.operand[slice(*chunk)]))
-            if result is not None:
-                long.backward(sum_products([matrix.T for matrix in matrices], short_operand), chunk[0], result)
+                summed += sum_products(matrices, without_float16(long.rows(*chunk)[0]))
+            if of_long:
+                by_rows, rows = sum_products([matrix.T for matrix in matrices], short_operand), slice(*chunk)
+                if result is None:
+                    out = long.new_gradient(chunk[1] - chunk[0])
+                else:
+                    out = result if long.order is not None else result[rows]
+                long.backward(by_rows, chunk[0], out)
+                if use is not None and passes_on:
+                    use.take(rows, out)
             del matrices
         total = None
         if summed is not None:
@@ -106,7 +129,8 @@ class Layout:
         operand, result = without_float16(self.right.operand), self.right.new_gradient()
         for chunk in self._chunks(len(operand), len(operand)):
             matrices = writer.write(s, chunk, (0, len(operand)), self.product.split)
-            self.right.backward(sum_products(matrices, operand), chunk[0], result)
+            out = result if self.right.order is not None else result[slice(*chunk)]
+            self.right.backward(sum_products(matrices, operand), chunk[0], out)
             del matrices
         return result
 
@@ -132,7 +156,7 @@ class Layout:
 
     def _chunks(self, along: int, across: int) -> list[tuple[int, int]]:
         bytes_each = self.operands.gradient_dtype.itemsize * (2 if self.product.split else 1)
-        step = max(128, CHUNK_BYTES // (across * bytes_each) // 128 * 128)
+        step = max(128, min(CHUNK_BYTES // (across * bytes_each), self.most_columns) // 128 * 128)
         return [(first, min(first + step, along)) for first in range(0, along, step)]
 
 
@@ -178,12 +202,17 @@ def lay_out(batch: PairBatch) -> Layout:
         raise TypeError("the Triton engine takes one miner, but the relation is mined already; give backend='chunked'")
     rows, columns, pairs = _sort_by_label(relation, factors.left.shape[1], *batch.shape)
 
-    def make_factor(source: Tensor, order: Tensor | None) -> Factor:
-        unit, scaled, rounded = product.unit, product.scaled, product.rounded
-        return Factor(source, order, unit=unit, dtype=product.dtype, scaled=scaled, rounded=rounded)
+    def make_factor(source: Tensor, order: Tensor | None, *, streamed: bool = False) -> Factor:
+        halved = product.native and product.dtype == torch.bfloat16 and source.dtype != torch.bfloat16
+        return Factor(
+            source, order, unit=product.unit, dtype=product.dtype, scaled=product.scaled, rounded=product.rounded,
+            halved=halved, streamed=streamed,
+        )  # fmt: skip
 
     left = make_factor(factors.left, rows)
-    right = left if product.symmetric else make_factor(factors.right, columns)
+    large = factors.right.numel() * product.dtype.itemsize > MAX_OPERAND_BYTES
+    streamed = batch.table == "references" and large and batch.shape[1] >= batch.shape[0]
+    right = left if product.symmetric else make_factor(factors.right, columns, streamed=streamed)
     operands = Operands(
         left.operand, right.operand, None if left.scale is None or right.scale is None else (left.scale, right.scale),
         pairs.labels, pairs.ids, pairs.valid, pairs.codes,
@@ -217,6 +246,9 @@ def _sort_by_label(relation: Relation, width: int, m: int, n: int) -> tuple[Tens
         if references is None:
             rows = columns = labels.argsort(stable=True)
             labels = references = _rank_sorted(labels[rows])
+        elif relation.ordered:
+            rows = labels.argsort(stable=True)
+            labels = labels[rows]
         else:
             both = torch.cat([labels, references])
             order = both.argsort(stable=True)
@@ -224,7 +256,7 @@ def _sort_by_label(relation: Relation, width: int, m: int, n: int) -> tuple[Tens
             labels, references = ranks[:m], ranks[m:]
             rows = labels.argsort(stable=True)
             labels = labels[rows]
-            if not relation.ordered and (own is not None or 4 * n * width <= MAX_SORTED_BYTES):
+            if own is not None or 4 * n * width <= MAX_SORTED_BYTES:
                 columns = references.argsort(stable=True)
                 references = references[columns]
     elif references is None:
