@@ -32,6 +32,14 @@ def _round_to_tf32(x):
 
 
 @triton.jit
+def _round_to_bfloat16(x):
+    """Round to bfloat16, which keeps 7 of float32's 23 mantissa bits; ties round to even, as in torch."""
+    bits = x.to(tl.int32, bitcast=True)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & -0x10000).to(tl.float32, bitcast=True)
+    return tl.where((bits & 0x7F800000) == 0x7F800000, x, rounded)
+
+
+@triton.jit
 def _prepare_row(
     X, order, out, scale, stride, D, WIDTH: tl.constexpr, BLOCK: tl.constexpr, SORTED: tl.constexpr,
     UNIT: tl.constexpr, SCALED: tl.constexpr, ROUNDED: tl.constexpr, HALVED: tl.constexpr,
@@ -42,7 +50,7 @@ def _prepare_row(
     k = tl.arange(0, BLOCK)
     x = tl.load(X + source * stride + k, mask=k < D, other=0.0).to(tl.float32)
     if HALVED:
-        x = x.to(tl.bfloat16).to(tl.float32)
+        x = _round_to_bfloat16(x)
     if SCALED:
         # a power of two changes no mantissa bit; the product is multiplied by the rest of the inverse norm
         largest = tl.max(tl.abs(x), axis=0)
@@ -78,7 +86,7 @@ def _backward_row(
     if UNIT:
         x = tl.load(X + source * stride + k, mask=k < D, other=0.0).to(tl.float32)
         if HALVED:  # the derivative of rounding is one
-            x = x.to(tl.bfloat16).to(tl.float32)
+            x = _round_to_bfloat16(x)
         scaled, largest, norm, there = _measure_row(x)
         u = scaled / norm
         g = (g - u * tl.sum(u * g, axis=0)) / norm / tl.where(there, largest, float("inf"))
