@@ -115,7 +115,9 @@ class Training:
     def held(self) -> dict[str, int]:
         """Bytes of parameters, gradients and the state of optimizers after a step."""
         parameters = [*self.loss.parameters(), *(() if self.model is None else self.model.parameters())]
-        states = [each for optimizer in self.optimizers for state in optimizer.state.values() for each in state.values()]
+        states = [
+            each for optimizer in self.optimizers for state in optimizer.state.values() for each in state.values()
+        ]
         kinds = {
             "parameters": parameters,
             "gradients": [each.grad for each in parameters if each.grad is not None],
@@ -229,7 +231,11 @@ def describe(report: dict[str, Any]) -> str:
     errors = [row["value_error"] for row in rows if "value_error" in row]
     batch = rows[0]["key"]["batch"]
     head = ["classes", "network", "proxies", "update", "ms", "samples/s", "held GiB", "beyond GiB"]
-    order: Callable[[Row], Any] = lambda row: (row["key"]["trunk"] or "", row["key"]["pixels"] or 0, row["key"]["classes"])  # noqa: E731
+    order: Callable[[Row], Any] = lambda row: (
+        row["key"]["trunk"] or "",
+        row["key"]["pixels"] or 0,
+        row["key"]["classes"],
+    )  # noqa: E731
     words = (
         f"{described['device']}, torch {described['torch']}, Triton {described['triton']}; ArcFace, {batch:,} samples of "
         f"{report['arguments']['dim']} dimensions in bfloat16, {report['arguments']['optimizer']}. A step is the loss, all "

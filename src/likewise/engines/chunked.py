@@ -248,9 +248,7 @@ class ColumnEngine(IndexedEngine):
 
         inputs: list[Any] = [self.anchors, *tensors.values()]
         picked, cut = self._positive_rows().clamp_min(0).flatten(), self.cut if folds else []
-        chunks = TableChunks(
-            self.table, cut, compute, inputs, picked, closed=not pairs, use_table=self._use_table
-        )
+        chunks = TableChunks(self.table, cut, compute, inputs, picked, closed=not pairs, use_table=self._use_table)
         results, own = chunks.run()
         states: dict[Folded, State] = {}
         for k, each in enumerate(folds):

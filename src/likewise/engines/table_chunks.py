@@ -90,7 +90,10 @@ class TableChunks:
             if of_table is not None:
                 of_table[rows] = 0.0 if found[0] is None else found[0]
             elif use is not None:
-                use.take(rows, self._add_picked(rows, torch.zeros_like(leaves[0]) if found[0] is None else found[0], grads[-1]))
+                use.take(
+                    rows,
+                    self._add_picked(rows, torch.zeros_like(leaves[0]) if found[0] is None else found[0], grads[-1]),
+                )
             for k, grad in enumerate(found[1:]):
                 if grad is not None:
                     so_far = of_others[k]

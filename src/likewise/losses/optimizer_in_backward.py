@@ -48,9 +48,7 @@ class OptimizerInBackward:
         (False, None)
     """
 
-    def __init__(
-        self, loss: ProxyLoss, make_optimizer: Callable[[list[nn.Parameter]], torch.optim.Optimizer]
-    ) -> None:
+    def __init__(self, loss: ProxyLoss, make_optimizer: Callable[[list[nn.Parameter]], torch.optim.Optimizer]) -> None:
         if not isinstance(loss, ProxyLoss):
             raise TypeError(f"loss must be a loss with proxies, but it is a {type(loss).__name__}")
         if loss.sampled is not None:
@@ -89,7 +87,9 @@ class OptimizerInBackward:
     def take(self, rows: slice, gradient: Tensor) -> None:
         """Update some rows; a chunk is updated as soon as the gradient of its last row is known."""
         if self._chunks[0].data_ptr() != self._proxies.data_ptr():
-            raise RuntimeError("proxies must stay where they were when OptimizerInBackward was made, but they were moved")
+            raise RuntimeError(
+                "proxies must stay where they were when OptimizerInBackward was made, but they were moved"
+            )
         first = rows.start
         while first < rows.stop:
             chunk, place = self._chunks[first // self._height], first % self._height

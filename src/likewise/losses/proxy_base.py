@@ -316,7 +316,7 @@ class ProxyLoss(nn.Module):
         row_gradients: RowGradients | None = getattr(self.proxies, "row_gradients", None)
         if row_gradients is None or len(declarations) > 1 or current_group() is not SINGLE_PROCESS:
             return None
-        terms, regularizers, matrix_losses = sort_declaration(next(iter(declarations.values())))
+        _, regularizers, matrix_losses = sort_declaration(next(iter(declarations.values())))
         return None if regularizers or matrix_losses else row_gradients
 
     def table(self, labels: Tensor) -> ProxyTable:

@@ -110,7 +110,9 @@ def make_factors(batch: PairBatch) -> Factors:
     symmetric = batch.references is None and isinstance(relation, Labels) and relation.reference_labels is None
     half = batch.half
     product = ProductSpec(symmetric, similarity.normalize, dtype if half is None else half, half is not None, precision)
-    left, right = batch.both_sides() if batch.table is None else (anchors, batch.references)  # a `Factor` converts tables
+    left, right = (
+        batch.both_sides() if batch.table is None else (anchors, batch.references)
+    )  # a `Factor` converts tables
     right = left if right is None else right
     link, link_values = _link_cosine(left, right) if from_cosine else (s, {})
     return Factors(left, right, product, link, link_values)
