@@ -13,7 +13,6 @@ import functools
 import math
 import statistics
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +223,11 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
+def _order(row: Row) -> tuple[str, int, int]:
+    key = row["key"]
+    return key["trunk"] or "", key["pixels"] or 0, key["classes"]
+
+
 def describe(report: dict[str, Any]) -> str:
     """The section of the page: a sentence and a table."""
     described, rows = report["machine"], [row for row in report["rows"] if "skipped" not in row]
@@ -231,11 +235,6 @@ def describe(report: dict[str, Any]) -> str:
     errors = [row["value_error"] for row in rows if "value_error" in row]
     batch = rows[0]["key"]["batch"]
     head = ["classes", "network", "proxies", "update", "ms", "samples/s", "held GiB", "beyond GiB"]
-    order: Callable[[Row], Any] = lambda row: (
-        row["key"]["trunk"] or "",
-        row["key"]["pixels"] or 0,
-        row["key"]["classes"],
-    )  # noqa: E731
     words = (
         f"{described['device']}, torch {described['torch']}, Triton {described['triton']}; ArcFace, {batch:,} samples of "
         f"{report['arguments']['dim']} dimensions in bfloat16, {report['arguments']['optimizer']}. A step is the loss, all "
@@ -246,4 +245,4 @@ def describe(report: dict[str, Any]) -> str:
         f" Not measured: {row['key']['classes'] // MILLION} M classes at {row['key']['pixels']} px ({row['why']})."
         for row in skipped
     )
-    return f"{words}{missing}\n\n{table(head, map(_cells, sorted(rows, key=order)), words=(0, 1, 2, 3))}"
+    return f"{words}{missing}\n\n{table(head, map(_cells, sorted(rows, key=_order)), words=(0, 1, 2, 3))}"

@@ -47,7 +47,8 @@ class TableChunks:
         use_table: Callable[[], TableUse | None] = lambda: None,
     ) -> None:
         self.table, self.cut, self.compute, self.inputs, self.closed = table, cut, compute, inputs, closed
-        self.use_table, self._use = use_table, None
+        self.use_table = use_table
+        self._use: TableUse | None = None
         self.picked = torch.zeros(0, dtype=torch.int64, device=table.device) if picked is None else picked
 
     def run(self) -> tuple[list[tuple[Tensor, ...]], Tensor]:

@@ -68,7 +68,7 @@ class OptimizerInBackward:
         self._uses: WeakSet[_Use] = WeakSet()
         self._buffer: Tensor | None = None
         self._backward_pass = -1  # the last one in which rows were updated in chunks
-        self._hook = proxies.register_post_accumulate_grad_hook(self._take_whole)
+        self._hook = proxies.register_post_accumulate_grad_hook(self._take_whole)  # type: ignore[no-untyped-call]
         proxies.row_gradients = self  # type: ignore[attr-defined]
 
     def remove(self) -> None:

@@ -366,7 +366,7 @@ def _backward(ctx: Any, job: FoldJob, gradients: tuple[Tensor | None, ...]) -> t
                 target = by_fold if leaf in by_fold else by_leaf
                 target[leaf] = target[leaf] + gradient if leaf in target else gradient
     writer = job.differentiate(ctx.states, [[by_fold[fold] for fold in folds] for folds in job.passes], ctx.known)
-    by_left, by_right = layout.compute_gradients(writer, *ctx.needs_input_grad[1:3], job.use)
+    by_left, by_right = layout.compute_gradients(writer, ctx.needs_input_grad[1], ctx.needs_input_grad[2], job.use)
     return (None, by_left, by_right, *[_finish_leaf(node, by_leaf, writer, job) for node in job.learned])
 
 

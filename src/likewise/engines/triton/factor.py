@@ -138,6 +138,7 @@ class Factor:
         self._dtype, self._scaled, self._rounded, self._halved = dtype, scaled, rounded, halved
         x = self._x = _contiguous_rows(source)
         n, d = source.shape
+        self._computed: tuple[int, int, Tensor, Tensor | None]  # the first row, the end, the operand, the scales
         is_operand = order is None and pad_width(d) == d and x.dtype == dtype and x.is_contiguous()
         if is_operand and not (unit or scaled or rounded or halved):
             self.streamed, self._computed = False, (0, n, x, None)
