@@ -27,11 +27,6 @@ from likewise.trunks import Embedder
 Row = dict[str, Any]
 MILLION = 1_000_000
 DIM = 512
-PARTIAL_FC = 1855
-"""Samples per second of Partial FC with 29 million classes, of which it samples a tenth, on eight V100 with a ResNet-50.
-
-insightface, recognition/arcface_torch, docs/speed_benchmark.md.
-"""
 
 
 def list_rows(options: argparse.Namespace) -> list[Row]:

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from likewise._compat import backward_pass
 from likewise.losses.proxy_base import ProxyLoss
 
 CHUNK_BYTES = 64 * 2**20
@@ -107,7 +108,7 @@ class OptimizerInBackward:
             first = end
 
     def _take_in_chunks(self, rows: slice, gradient: Tensor) -> None:
-        self._backward_pass = torch._C._current_graph_task_id()
+        self._backward_pass = backward_pass()
         self.take(rows, gradient)
 
     def _take_whole(self, proxies: Tensor) -> None:
@@ -115,7 +116,7 @@ class OptimizerInBackward:
         gradient, proxies.grad = proxies.grad, None
         if gradient is None:  # it was passed on in chunks
             return
-        if self._backward_pass == torch._C._current_graph_task_id():
+        if self._backward_pass == backward_pass():
             raise RuntimeError(
                 "proxies must be used by the loss only, because they are updated during its backward pass, but something "
                 "else has a gradient by them"
