@@ -1,12 +1,17 @@
-"""Heads over many classes on the CPU: block by block, dense, with sampled negatives, and pytorch-metric-learning's.
+"""Heads over many classes: on the CPU in chunks, dense, sampled, and pytorch-metric-learning's; on a GPU up to 29 million.
 
-    python -m benchmarks.classes            10,000 to 100,000 classes; writes results/classes-cpu.json
-    python -m benchmarks.classes --page     writes the table of docs/many-classes.md again
-    python -m benchmarks.classes --quick    a smoke test; prints, and writes nothing
+    python -m benchmarks.classes                            10,000 to 100,000 classes; writes results/classes-cpu.json
+    python -m benchmarks.classes --device cuda              training steps of 1, 10 and 29 million classes, with and without
+                                                            a ResNet-50 (`benchmarks.class_steps`); writes
+                                                            results/classes-cuda.json row by row, continues if run again
+    python -m benchmarks.classes --device cuda --minutes 5  starts no row after five minutes
+    python -m benchmarks.classes --page [--device cuda]     writes the table of docs/many-classes.md again
+    python -m benchmarks.classes --quick                    a smoke test of both; prints, and writes nothing
 
-A step is the loss of a batch and all gradients.  All sides of a row take turns in one process, so that what else the
-machine does hits all of them; a ratio is the median over rounds of two times of one round.  Peaks of memory are those of
-fresh processes, beyond what is there once the proxies and the libraries are.  Values must agree before anything is timed.
+On the CPU a step is the loss of a batch and all gradients.  All sides of a row take turns in one process, so that what
+else the machine does hits all of them; a ratio is the median over rounds of two times of one round.  Peaks of memory are
+those of fresh processes, beyond what is there once the proxies and the libraries are.  Values must agree before anything
+is timed.
 """
 
 from __future__ import annotations
@@ -18,9 +23,9 @@ import time
 from typing import Any
 
 import torch
-from pytorch_metric_learning import losses as theirs
 from torch import nn
 
+from benchmarks import class_steps
 from benchmarks.harness import (
     DOCS,
     MIB,
@@ -29,6 +34,7 @@ from benchmarks.harness import (
     high_water,
     machine,
     make_parser,
+    result_path,
     run_in_child,
     table,
     versions,
@@ -45,6 +51,8 @@ Row = dict[str, Any]
 def side(head: str, name: str, classes: int, dim: int) -> nn.Module | None:
     """One side of a row; ``None`` where there is none."""
     if name == "pytorch-metric-learning":
+        from pytorch_metric_learning import losses as theirs
+
         made: nn.Module = getattr(theirs, head)(classes, dim)
         return made
     if name == "sampled":
@@ -137,16 +145,27 @@ def show(report: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = make_parser(__doc__, quick="2,000 classes, two rounds")
+    parser = make_parser(__doc__, device=True, quick="2,000 classes, two rounds", out="classes")
     parser.add_argument("--classes", type=int, nargs="+", default=[10_000, 50_000, 100_000])
-    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--batch", type=int, help="by default 256 on the CPU and 1,024, as Partial FC, on a GPU")
+    parser.add_argument("--minutes", type=float, default=20.0, help="on a GPU: start no row afterwards")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--page", action="store_true", help="fill the page from what was measured before")
     options = parser.parse_args()
+    on_gpu = options.device != "cpu"
+    options.batch = options.batch or (1024 if on_gpu else 256)
     if options.page:
-        show(json.loads((RESULTS / "classes-cpu.json").read_text()))
+        report = json.loads((RESULTS / f"classes-{'cuda' if on_gpu else 'cpu'}.json").read_text())
+        if on_gpu:
+            fill(PAGE, {"classes-gpu": class_steps.describe(report)})
+        else:
+            show(report)
+        return
+    if on_gpu or options.quick:
+        class_steps.run(options, result_path("classes", options))
+    if on_gpu:
         return
     torch.set_num_threads(options.threads)
     if options.quick:
@@ -161,7 +180,7 @@ def main() -> None:
         described["threads"] = options.threads
         arguments = {name: getattr(options, name) for name in ("classes", "batch", "dim", "rounds")}
         report = {"machine": described, "arguments": {**arguments, "share": SHARE}, "rows": rows}
-        write(report, RESULTS / "classes-cpu.json")
+        write(report, result_path("classes", options))
         show(report)
 
 

@@ -88,3 +88,14 @@ def outside_func() -> AbstractContextManager[Any]:
     """
     suspended: AbstractContextManager[Any] = torch._C._DisableFuncTorch()  # since torch 2.0
     return suspended
+
+
+def backward_pass() -> int:
+    """The number of the backward pass that calls this; −1 outside of one.
+
+    Examples:
+        >>> backward_pass()
+        -1
+    """
+    number: int = torch._C._current_graph_task_id()  # since torch 2.1
+    return number

@@ -45,8 +45,8 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
     """Make every batch take one path, with many small tiles.
 
     general: in the order of the batch.  sorted: in the order of labels, with kernels for plain tiles, in several chunks
-    of columns forward, and in several chunks backward.  triangular: the same, but a batch against itself computes the
-    tiles on and above the diagonal.
+    of columns forward, and in several chunks backward; the operand of a table is computed in chunks.  triangular: the
+    same, but a batch against itself computes the tiles on and above the diagonal.
     """
     is_sorted = way != "general"
     patch.setattr(kernels, "SMALL_SHAPE", kernels.TileShape(16 if is_sorted else 32, 16, 16, 4, 3))
@@ -54,6 +54,7 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
     patch.setattr(engine, "TRIANGLE_STATE_BYTES", NEVER if way == "triangular" else 0)
     if is_sorted:
         patch.setattr(engine, "TILE_STATE_BYTES", 1)
+        patch.setattr(layout, "MAX_OPERAND_BYTES", 1)
         patch.setattr(layout.Layout, "_chunk_height", lambda _layout, _across: 16)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -340,6 +341,41 @@ def float32_proxies_under_autocast() -> None:
             )
 
 
+def tables_in_chunks() -> None:
+    """A table whose operand is computed in chunks, and proxies that the backward pass updates: the results of the whole."""
+    from likewise.engines.triton import layout
+
+    samples, labels = batch(700, 96, 5003)
+    for kind in (losses.ArcFaceLoss, losses.SoftmaxLoss, losses.ProxyNCALoss):
+        for dtype, mixed in (
+            (torch.bfloat16, False),
+            (torch.float16, False),
+            (torch.float32, False),
+            (torch.float32, True),
+        ):
+            made = []
+            for most, fused in ((2**28, False), (2**17, False), (2**17, True)):
+                loss = seeded(kind, 5003, 96, backend="triton").cuda().to(dtype)
+                rule = partial(torch.optim.SGD, lr=0.125)
+                optimizer = losses.OptimizerInBackward(loss, rule).optimizer if fused else rule([loss.proxies])
+                leaf = samples.to(torch.bfloat16 if mixed else dtype).requires_grad_()
+                with (
+                    mock.patch.object(layout, "MAX_OPERAND_BYTES", most),
+                    torch.autocast("cuda", torch.bfloat16, enabled=mixed),
+                ):
+                    value = loss(leaf, labels)
+                    value.backward()
+                assert (loss.proxies.grad is None) == fused
+                if not fused:
+                    optimizer.step()
+                made.append([value.detach(), leaf.grad, loss.proxies.detach()])
+            whole, *others = made
+            for other in others:
+                for left, right in zip(whole, other, strict=True):
+                    # gradients of samples are summed over other chunks
+                    torch.testing.assert_close(left, right, rtol=2.0**-7 if dtype != torch.float32 else 1e-4, atol=1e-5)
+
+
 def any_memory_any_stream() -> None:
     """Unaligned rows, strides and other streams give the result of plain rows on the first stream."""
     plain, labels = batch(130, 48)
@@ -421,6 +457,7 @@ CHECKS = (
     half_precision_on_both_sides,
     proxies_in_half_precision,
     float32_proxies_under_autocast,
+    tables_in_chunks,
     any_memory_any_stream,
     as_a_cuda_graph,
     on_another_device,

@@ -129,7 +129,10 @@ class ChunkedEngine(Engine):
             )
             return tuple(each for each in of_rows(chunk, rows, values, False) if each is not None)
 
-        results, _ = TableChunks(table, plan_rows(batch), compute, [references, *numbers], closed=closed).run()
+        chunks = TableChunks(
+            table, plan_rows(batch), compute, [references, *numbers], closed=closed, use_table=batch.use_table
+        )
+        results, _ = chunks.run()
         return [torch.cat(chunks) for chunks in zip(*results, strict=True)]
 
     def _engine(self, chunk: PairBatch, rows: slice, ends: dict[Formula, list[Formula]]) -> Engine:
@@ -207,6 +210,7 @@ class ColumnEngine(IndexedEngine):
         assert batch.anchors is not None
         assert batch.references is not None
         self.similarity, self.table, self._widen = similarity, batch.references, batch.from_table
+        self._use_table = batch.use_table
         self.centers = similarity.pooled
         self.anchors = similarity.prepare(batch.anchors)
         rows, width = len(self.table), batch.shape[1]
@@ -244,7 +248,8 @@ class ColumnEngine(IndexedEngine):
 
         inputs: list[Any] = [self.anchors, *tensors.values()]
         picked, cut = self._positive_rows().clamp_min(0).flatten(), self.cut if folds else []
-        results, own = TableChunks(self.table, cut, compute, inputs, picked, closed=not pairs).run()
+        chunks = TableChunks(self.table, cut, compute, inputs, picked, closed=not pairs, use_table=self._use_table)
+        results, own = chunks.run()
         states: dict[Folded, State] = {}
         for k, each in enumerate(folds):
             first, end = sum(sizes[:k]), sum(sizes[: k + 1])

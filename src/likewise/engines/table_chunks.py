@@ -9,6 +9,7 @@ from torch import Tensor
 
 from likewise._compat import is_transformed
 from likewise.engines.recompute import Results, TouchesGraph, call_recomputed, differentiate, recompute_in_backward
+from likewise.formula import TableUse
 
 TableFunction = Callable[[Tensor, slice, Sequence[Tensor]], tuple[Tensor, ...]]
 
@@ -23,6 +24,7 @@ class TableChunks:
         inputs: the other tensors that get a gradient.
         picked: indices of rows that are returned unchanged.
         closed: whether `compute` uses no other tensor that has a graph.
+        use_table: registers the use of the table where its gradient may be passed on in chunks.
 
     Examples:
         >>> import torch
@@ -42,8 +44,11 @@ class TableChunks:
         picked: Tensor | None = None,
         *,
         closed: bool = True,
+        use_table: Callable[[], TableUse | None] = lambda: None,
     ) -> None:
         self.table, self.cut, self.compute, self.inputs, self.closed = table, cut, compute, inputs, closed
+        self.use_table = use_table
+        self._use: TableUse | None = None
         self.picked = torch.zeros(0, dtype=torch.int64, device=table.device) if picked is None else picked
 
     def run(self) -> tuple[list[tuple[Tensor, ...]], Tensor]:
@@ -56,6 +61,7 @@ class TableChunks:
         with torch.no_grad():
             results = [each for rows in self.cut for each in self.compute(self.table[rows], rows, self.inputs)]
             results.append(self.table[self.picked])
+        self._use = self.use_table()
         *flat, picked = recompute_in_backward(self, results, [self.table, *self.inputs])
         width = len(flat) // len(self.cut)
         return [tuple(flat[i * width : (i + 1) * width]) for i in range(len(self.cut))], picked
@@ -69,9 +75,10 @@ class TableChunks:
         return touched.graph
 
     def gradients(self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results) -> list[Tensor | None]:
-        """The gradients; those of the table are written into one tensor."""
+        """The gradients; those of the table are written into one tensor, or passed on."""
         table, *others = inputs
-        of_table = torch.empty_like(table) if needs[0] else None  # every row is in a chunk
+        use = self._use if self._use is not None and self._use.is_only() else None
+        of_table = torch.empty_like(table) if needs[0] and use is None else None  # every row is in a chunk
         of_others: list[Tensor | None] = [None] * len(others)
         width = (len(grads) - 1) // len(self.cut)
         for i, rows in enumerate(self.cut):
@@ -83,6 +90,11 @@ class TableChunks:
             found = differentiate(results, grads[i * width : (i + 1) * width], leaves)
             if of_table is not None:
                 of_table[rows] = 0.0 if found[0] is None else found[0]
+            elif use is not None:
+                use.take(
+                    rows,
+                    self._add_picked(rows, torch.zeros_like(leaves[0]) if found[0] is None else found[0], grads[-1]),
+                )
             for k, grad in enumerate(found[1:]):
                 if grad is not None:
                     so_far = of_others[k]
@@ -90,6 +102,14 @@ class TableChunks:
         if of_table is not None and grads[-1] is not None:
             of_table.index_add_(0, self.picked, grads[-1])
         return [of_table, *of_others]
+
+    def _add_picked(self, rows: slice, of_rows: Tensor, of_picked: Tensor | None) -> Tensor:
+        """Add the gradients of the picked rows that are in a chunk, without synchronizing."""
+        if of_picked is None:
+            return of_rows
+        here = (self.picked >= rows.start) & (self.picked < rows.stop)
+        index = torch.where(here, self.picked - rows.start, 0)
+        return of_rows.index_add_(0, index, torch.where(here[:, None], of_picked, 0.0))
 
     def gradients_with_graph(
         self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results

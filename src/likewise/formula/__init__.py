@@ -61,6 +61,8 @@ __all__ = [
 
 # The other public names.
 from likewise.formula.batch import PairBatch as PairBatch
+from likewise.formula.batch import RowGradients as RowGradients
+from likewise.formula.batch import TableUse as TableUse
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import similarity_hook as similarity_hook
 from likewise.formula.checks import can_read_values as can_read_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -55,6 +55,23 @@ def has_similarity_hook() -> bool:
     return bool(_hooks)
 
 
+class TableUse(Protocol):
+    """One use of a table in a graph; its backward pass may return the gradient of the table or pass it on in chunks."""
+
+    def is_only(self) -> bool:
+        """Whether nothing else uses the table, so that its rows may change as soon as their gradient is known."""
+
+    def take(self, rows: slice, gradient: Tensor) -> None:
+        """Receive the gradient of some rows; rows come in order, and each row once."""
+
+
+class RowGradients(Protocol):
+    """Receives the gradient of a table of parameters in chunks of rows, so that it never exists as a whole."""
+
+    def use(self) -> TableUse:
+        """Register a use of the table in a graph."""
+
+
 @dataclass(frozen=True, eq=False)
 class PairBatch:
     """The inputs of a loss: anchors, references, how they are compared and which pairs are positive or negative.
@@ -77,6 +94,7 @@ class PairBatch:
         between: what is compared with what, in words.
         table: the side that is a table of parameters, ``"anchors"`` or ``"references"``: it may be large and of another
             dtype, and engines that avoid the matrix also avoid copies of it.
+        row_gradients: receives the gradient of the table in chunks; ``None``: it is one tensor.
         value_dtype: the dtype of the loss if the similarity compares embeddings in a wider one
             (`Similarity.working_dtype`); ``None`` for the dtype of the embeddings.
 
@@ -102,6 +120,7 @@ class PairBatch:
     labels: Tensor | None = None
     between: str = ""
     table: Literal["anchors", "references"] | None = None
+    row_gradients: RowGradients | None = None
     value_dtype: torch.dtype | None = None
 
     def __post_init__(self) -> None:
@@ -133,6 +152,7 @@ class PairBatch:
             "labels": self.labels,
             "between": self.between,
             "table": self.table,
+            "row_gradients": self.row_gradients,
             "value_dtype": self.value_dtype,
         }
         return PairBatch(**{**fields, **changes})
@@ -204,6 +224,12 @@ class PairBatch:
             return self.anchors, self.from_table(self.references)
         references = None if self.references is None else self.references.to(self.dtype)
         return self.anchors.to(self.dtype), references
+
+    def use_table(self) -> TableUse | None:
+        """Register a use of the table in a graph; ``None`` if its gradient, if any, is one tensor."""
+        table = self.anchors if self.table == "anchors" else self.references
+        wanted = self.row_gradients is not None and torch.is_grad_enabled() and table is not None
+        return self.row_gradients.use() if wanted and table.requires_grad else None  # type: ignore[union-attr]
 
     def from_table(self, rows: Tensor) -> Tensor:
         """Some rows of the table in the dtype of the batch, with the values that they have in the products' dtype."""

@@ -21,6 +21,7 @@ from likewise.losses.neighborhood import (
     SupConLoss,
     TupletMarginLoss,
 )
+from likewise.losses.optimizer_in_backward import OptimizerInBackward
 from likewise.losses.pair import (
     BinomialDevianceLoss,
     CircleLoss,
@@ -118,6 +119,7 @@ __all__ = [
     "NPairsLoss",
     "NTXentLoss",
     "NormalizedSoftmaxLoss",
+    "OptimizerInBackward",
     "P2SGradLoss",
     "PDDMLoss",
     "PNPLoss",

@@ -100,7 +100,9 @@ class ProxyTable:
         return cls(sampled, chosen, positions, complete, log_weights if corrected else None)
 
     def cut(self, classes: slice) -> ProxyTable:
-        """Some of the classes."""
+        """Some of the classes; all of them are not copied in the backward pass."""
+        if len(self.classes[classes]) == len(self.classes):
+            return replace(self, complete=False)
         rows = slice(classes.start * self.centers, classes.stop * self.centers)
         return replace(self, rows=self.rows[rows], classes=self.classes[classes], complete=False)
 

@@ -21,6 +21,7 @@ from likewise.formula import (
     Pooling,
     Reduction,
     RelationLike,
+    RowGradients,
     Similarity,
     Term,
     as_similarity,
@@ -38,6 +39,7 @@ from likewise.formula import (
     per_anchor,
     same_device,
     softplus,
+    sort_declaration,
     unit,
     whole_number,
 )
@@ -303,11 +305,21 @@ class ProxyLoss(nn.Module):
             else:
                 batch, log_weights = compare_samples_with_proxies(self, between, samples, labels, half)
                 declaration = declaration if log_weights is None else reweigh_declaration(declaration, log_weights)
+            if batch.table is not None:
+                batch = batch.replace(row_gradients=self._row_gradients(declarations))
             value = evaluate_declaration(declaration, batch, self.reduction, self.backend)
             if value.ndim and batch.shards is not SINGLE_PROCESS:
                 value = value[current_group().batch_rows(samples).local]
             values.append(value)
         return values[0] if len(values) == 1 else torch.stack(values).sum(dim=0)
+
+    def _row_gradients(self, declarations: Mapping[Between, Declaration]) -> RowGradients | None:
+        """What receives the proxies' gradient in chunks, if one term is all that uses them (`OptimizerInBackward`)."""
+        row_gradients: RowGradients | None = getattr(self.proxies, "row_gradients", None)
+        if row_gradients is None or len(declarations) > 1 or current_group() is not SINGLE_PROCESS:
+            return None
+        _, regularizers, matrix_losses = sort_declaration(next(iter(declarations.values())))
+        return None if regularizers or matrix_losses else row_gradients
 
     def table(self, labels: Tensor) -> ProxyTable:
         """The proxies that a batch of these labels is compared with: all of them, a shard or a sample."""

@@ -53,6 +53,7 @@ from likewise.formula import (
     PerPair,
     PerReference,
     Side,
+    TableUse,
     full_precision,
     ingredients,
     s,
@@ -92,7 +93,9 @@ class TritonEngine(Engine):
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
         """Compute one vector per fold."""
-        job = FoldJob(self, passes, self.bind(known))
+        # anchors are in another order, in which the gradient of a table cannot be passed on
+        use = self.batch.use_table() if self.batch.table == "references" else None
+        job = FoldJob(self, passes, self.bind(known), use)
         folds = [term for terms in passes for term in terms]
         learned = job.learned
         left, right = self.layout.left.source, self.layout.right.source
@@ -126,6 +129,8 @@ class FoldJob:
     engine: TritonEngine
     passes: list[list[Folded]]
     values: dict[Formula, Any]
+    use: TableUse | None = None
+    """Receives the gradient of the table in chunks."""
     learned: list[Formula] = field(init=False)
     """Leaves that need a gradient."""
 
@@ -211,6 +216,16 @@ class FoldJob:
             values.append(value.contiguous())
         return values
 
+    def cut_leaves(self, leaves: list[Leaf], values: list[Any], shift: int) -> list[Any]:
+        """Return the values of leaves from `bind_leaves` for kernels that number columns from ``shift``."""
+        if not shift:
+            return values
+        starts = {"column": (slice(shift, None),), "pair": (slice(None), slice(shift, None))}
+        return [
+            value[starts[leaf.kind]] if leaf.kind in starts else value
+            for leaf, value in zip(leaves, values, strict=False)
+        ] + values[len(leaves) :]
+
     def choose_tiles(self, m: int, n: int, shapes: dict[int, TileShape]) -> TileShape:
         """Choose the tiles of a rectangle; for exact folds those of the whole matrix, so that both passes have the same bits."""
         operands = self.layout.operands
@@ -243,14 +258,17 @@ class FoldJob:
             shape = self.choose_tiles(m, n, FOLD_SHAPES)
         kernels, leaves = self.find_kernels("triangle" if triangular else "fold", terms)
         values = self.bind_leaves(leaves, known)
-        columns = n if triangular else shape.columns * max(1, TILE_STATE_BYTES // (4 * width * m))
+        most = min(shape.columns * (TILE_STATE_BYTES // (4 * width * m)), self.layout.most_columns)
+        columns = n if triangular else shape.columns * max(1, most // shape.columns)
         join_kernel = compile_source(write_join_kernel(terms))
         chunks = []
         for first in range(0, n, columns):
             end = min(n, first + columns)
             tiles = operands.left.new_empty(-(-(end - first) // shape.columns), width, m, dtype=torch.float32)
+            some, place = self.layout.columns(first, end)
+            cut = self.cut_leaves(leaves, values, first - place)
             for kernel in kernels:
-                operands.launch(kernel, shape, tiles, tiles, (0, m), (first, end), values)
+                some.launch(kernel, shape, tiles, tiles, (0, m), (place, place + end - first), cut)
             chunks.append(_join(join_kernel, terms, tiles))
         if len(chunks) == 1:
             return chunks[0]
@@ -299,7 +317,7 @@ class _FoldGradients:
     terms: list[TileFold]
     weights: list[Tensor]
     known: dict[Formula, Any]
-    _bound: dict[tuple[Formula, bool], tuple[list[Kernel], list[Any]]] = field(default_factory=dict)
+    _bound: dict[tuple[Formula, bool], tuple[list[Kernel], list[Leaf], list[Any]]] = field(default_factory=dict)
 
     @property
     def symmetric(self) -> bool:
@@ -308,13 +326,15 @@ class _FoldGradients:
 
     def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
         """Return the gradient by the similarities (or by another leaf) of a rectangle, in one or two matrices."""
-        operands = self.job.layout.operands
         if (by, split) not in self._bound:  # the same for every chunk
             kernels, leaves = self.job.find_kernels("gradient", self.terms, (by, self.symmetric and by is s, split))
-            self._bound[by, split] = kernels, [*self.job.bind_leaves(leaves, self.known), *self.weights]
-        kernels, values = self._bound[by, split]
+            self._bound[by, split] = kernels, leaves, [*self.job.bind_leaves(leaves, self.known), *self.weights]
+        kernels, leaves, values = self._bound[by, split]
+        operands, place = self.job.layout.columns(*columns)
+        values = self.job.cut_leaves(leaves, values, columns[0] - place)
         shape = self.job.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], GRADIENT_SHAPES)
         # gradients that enter a product may be rounded, those that are only summed may not
+        columns = (place, place + columns[1] - columns[0])
         centers = self.job.layout.centers if by is s else 1
         return operands.write_gradients(
             kernels, shape, rows, columns, values, split=split, rounded=by is s, centers=centers
@@ -378,7 +398,7 @@ def _backward(ctx: Any, job: FoldJob, gradients: tuple[Tensor | None, ...]) -> t
                 target = by_fold if leaf in by_fold else by_leaf
                 target[leaf] = target[leaf] + gradient if leaf in target else gradient
     writer = job.differentiate(ctx.states, [[by_fold[fold] for fold in folds] for folds in job.passes], ctx.known)
-    by_left, by_right = layout.compute_gradients(writer, ctx.needs_input_grad[1], ctx.needs_input_grad[2])
+    by_left, by_right = layout.compute_gradients(writer, ctx.needs_input_grad[1], ctx.needs_input_grad[2], job.use)
     return (None, by_left, by_right, *[_finish_leaf(node, by_leaf, writer, job) for node in job.learned])
 
 

@@ -32,15 +32,25 @@ def _round_to_tf32(x):
 
 
 @triton.jit
+def _round_to_bfloat16(x):
+    """Round to bfloat16, which keeps 7 of float32's 23 mantissa bits; ties round to even, as in torch."""
+    bits = x.to(tl.int32, bitcast=True)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & -0x10000).to(tl.float32, bitcast=True)
+    return tl.where((bits & 0x7F800000) == 0x7F800000, x, rounded)
+
+
+@triton.jit
 def _prepare_row(
     X, order, out, scale, stride, D, WIDTH: tl.constexpr, BLOCK: tl.constexpr, SORTED: tl.constexpr,
-    UNIT: tl.constexpr, SCALED: tl.constexpr, ROUNDED: tl.constexpr,
+    UNIT: tl.constexpr, SCALED: tl.constexpr, ROUNDED: tl.constexpr, HALVED: tl.constexpr,
 ):  # fmt: skip
     """Prepare one row for the product."""
     row = tl.program_id(0).to(tl.int64)
     source = tl.load(order + row) if SORTED else row
     k = tl.arange(0, BLOCK)
     x = tl.load(X + source * stride + k, mask=k < D, other=0.0).to(tl.float32)
+    if HALVED:
+        x = _round_to_bfloat16(x)
     if SCALED:
         # a power of two changes no mantissa bit; the product is multiplied by the rest of the inverse norm
         largest = tl.max(tl.abs(x), axis=0)
@@ -62,7 +72,7 @@ def _prepare_row(
 @triton.jit
 def _backward_row(
     X, order, scale, gradient, out, stride, D, WIDTH: tl.constexpr, BLOCK: tl.constexpr, SORTED: tl.constexpr,
-    UNIT: tl.constexpr, SCALED: tl.constexpr,
+    UNIT: tl.constexpr, SCALED: tl.constexpr, HALVED: tl.constexpr,
 ):  # fmt: skip
     """Compute one row of the gradient by the embeddings from that by the operand: ``(g − u (u·g)) / ‖x‖``."""
     row = tl.program_id(0).to(tl.int64)
@@ -75,6 +85,8 @@ def _backward_row(
         g = g / tl.where(own > 0.0, own, 1.0)
     if UNIT:
         x = tl.load(X + source * stride + k, mask=k < D, other=0.0).to(tl.float32)
+        if HALVED:  # the derivative of rounding is one
+            x = _round_to_bfloat16(x)
         scaled, largest, norm, there = _measure_row(x)
         u = scaled / norm
         g = (g - u * tl.sum(u * g, axis=0)) / norm / tl.where(there, largest, float("inf"))
@@ -96,17 +108,18 @@ class Factor:
     """One factor of the product: its source, the operand that kernels multiply, and the gradient by the source.
 
     Args:
-        source: embeddings ``(n, d)`` with their graph, or a matrix that torch computed from them.
+        source: embeddings ``(n, d)`` with their graph, or a matrix that torch computed from them; of any float dtype.
         order: the order of rows in the product; ``None`` for the order of the source.
         unit: scale rows to unit length.
         dtype: of the operand.
         scaled: multiply rows without normalizing them, and normalize the product; the dtype must be able to represent
             the source.
         rounded: round to TF32.
+        halved: round to bfloat16 before anything else.
+        streamed: compute the operand of some rows when they are read, instead of that of all rows at once.
 
     Attributes:
-        operand: the matrix that kernels multiply, ``(n, width)``.
-        scale: the factors per row that normalize products, if ``scaled``.
+        streamed: whether the operand is computed in chunks; not where it is the source itself.
     """
 
     def __init__(
@@ -118,34 +131,75 @@ class Factor:
         dtype: torch.dtype,
         scaled: bool = False,
         rounded: bool = False,
+        halved: bool = False,
+        streamed: bool = False,
     ) -> None:
         self.source, self.order, self.unit = source, order, unit
-        n, d = source.shape
-        self.scale = source.new_empty(n, dtype=torch.float32) if scaled else None
+        self._dtype, self._scaled, self._rounded, self._halved = dtype, scaled, rounded, halved
         x = self._x = _contiguous_rows(source)
+        n, d = source.shape
+        self._computed: tuple[int, int, Tensor, Tensor | None]  # the first row, the end, the operand, the scales
         is_operand = order is None and pad_width(d) == d and x.dtype == dtype and x.is_contiguous()
-        if is_operand and not (unit or scaled or rounded):
-            self.operand = x
+        if is_operand and not (unit or scaled or rounded or halved):
+            self.streamed, self._computed = False, (0, n, x, None)
             return
-        self.operand = source.new_empty(n, pad_width(d), dtype=dtype)
-        arguments = (
-            x, x if order is None else order, self.operand, self.operand if self.scale is None else self.scale,
-            x.stride(0), d, pad_width(d), next_power_of_two(pad_width(d)), order is not None, unit, scaled, rounded,
-        )  # fmt: skip
-        launch(_prepare_row, n, arguments, x.device)
+        self.streamed = streamed
+        self._computed = (0, 0, x[:0], None) if streamed else (0, n, *self._compute(0, n))
 
-    def new_gradient(self) -> Tensor:
-        """Return an uninitialized tensor for the gradient by the source."""
-        return torch.empty_like(self._x, memory_format=torch.contiguous_format)
+    @property
+    def operand(self) -> Tensor:
+        """The matrix that kernels multiply, ``(n, width)``; without rows if it is streamed."""
+        return self.source.new_empty(0, dtype=self._dtype) if self.streamed else self._computed[2]
+
+    @property
+    def scale(self) -> Tensor | None:
+        """The factors per row that normalize products, if the factor is scaled; without rows if it is streamed."""
+        if self.streamed:
+            return self.source.new_empty(0, dtype=torch.float32) if self._scaled else None
+        return self._computed[3]
+
+    def rows(self, first: int, end: int) -> tuple[Tensor, Tensor | None]:
+        """Return some rows of the operand, and their scales; the last chunk of a streamed factor is kept."""
+        if self.streamed and self._computed[:2] != (first, end):
+            self._computed = (0, 0, self._x[:0], None)  # free its memory for the next one
+            self._computed = (first, end, *self._compute(first, end))
+        start, _, operand, scale = self._computed
+        rows = slice(first - start, end - start)
+        return operand[rows], None if scale is None else scale[rows]
+
+    def _compute(self, first: int, end: int) -> tuple[Tensor, Tensor | None]:
+        x, d = self._x, self._x.shape[1]
+        operand = x.new_empty(end - first, pad_width(d), dtype=self._dtype)
+        scale = x.new_empty(end - first, dtype=torch.float32) if self._scaled else None
+        order = None if self.order is None else self.order[first:]
+        source = x[first:] if order is None else x
+        arguments = (
+            source, source if order is None else order, operand, operand if scale is None else scale,
+            x.stride(0), d, pad_width(d), next_power_of_two(pad_width(d)), order is not None,
+            self.unit, self._scaled, self._rounded, self._halved,
+        )  # fmt: skip
+        launch(_prepare_row, end - first, arguments, x.device)
+        return operand, scale
+
+    def new_gradient(self, rows: int | None = None) -> Tensor:
+        """Return an uninitialized tensor for the gradient by the source, or by a number of its rows."""
+        return torch.empty_like(self._x[:rows], memory_format=torch.contiguous_format)
 
     def backward(self, gradient: Tensor, first: int, out: Tensor) -> None:
-        """Compute the gradient by the source from that by rows ``first`` and following of the operand, and store it in ``out``."""
+        """Compute the gradient by the source from that by some rows of the operand.
+
+        Args:
+            gradient: by rows ``first`` and following of the operand.
+            first: the first row.
+            out: receives the gradient; of these rows of the source, or of all rows if they are in another order.
+        """
         order = None if self.order is None else self.order[first:]
-        source, target = (self._x[first:], out[first:]) if order is None else (self._x, out)
-        scale = None if self.scale is None else self.scale[first:]
+        source = self._x[first:] if order is None else self._x
+        scale = self.rows(first, first + len(gradient))[1]
         d = source.shape[1]
         arguments = (
-            source, source if order is None else order, source if scale is None else scale, gradient, target,
-            source.stride(0), d, pad_width(d), next_power_of_two(pad_width(d)), order is not None, self.unit, scale is not None,
+            source, source if order is None else order, source if scale is None else scale, gradient, out,
+            source.stride(0), d, pad_width(d), next_power_of_two(pad_width(d)), order is not None,
+            self.unit, scale is not None, self._halved,
         )  # fmt: skip
         launch(_backward_row, len(gradient), arguments, source.device)

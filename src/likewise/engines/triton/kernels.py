@@ -144,7 +144,7 @@ class Operands:
     Args:
         left: the operand of the anchors, ``(m, width)``, contiguous, with rows of a multiple of 16 bytes.
         right: the operand of the references, ``(n, width)``, or of the centers of n classes, ``(centers · n, width)``: the
-            first centers of all classes, then the second.
+            first centers of all classes, then the second; without rows if it is streamed (`cut`).
         scale: factors of the products, per anchor and per reference, or ``None``.
         labels: of anchors and references, or ``None`` if there are codes.
         ids: the index of each anchor among the references, and of each reference, or ``None``.
@@ -174,6 +174,29 @@ class Operands:
         if shape.count_tiles(m, n) < count_programs(self.device) or self.device.type != "cuda":
             shape = SMALL_SHAPE
         return replace(shape, depth=min(shape.depth, max(16, next_power_of_two(self.size[2]))))
+
+    def cut(self, first: int, end: int, right: Tensor, scale: Tensor | None) -> Operands:
+        """Return the operands of some references, which kernels then number from zero.
+
+        Args:
+            first: the first reference.
+            end: the end.
+            right: the operand of these references.
+            scale: their factors.
+        """
+
+        def of_columns(both: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor] | None:
+            return None if both is None else (both[0], both[1][first:end])
+
+        return replace(
+            self,
+            right=right,
+            scale=None if self.scale is None or scale is None else (self.scale[0], scale),
+            labels=of_columns(self.labels),
+            ids=of_columns(self.ids),
+            valid=None if self.valid is None else self.valid[first:end],
+            codes=None if self.codes is None else self.codes[:, first:end],
+        )
 
     @property
     def gradient_dtype(self) -> torch.dtype:
@@ -226,12 +249,13 @@ class Operands:
         empty = self.left  # for pointers that the kernel does not read
         scale, labels, ids = self.scale or (empty, empty), self.labels or (empty, empty), self.ids or (empty, empty)
         programs = min(shape.count_tiles(rows[1] - rows[0], columns[1] - columns[0]), count_programs(self.device))
-        m, n, width = self.size
+        _, n, width = self.size
+        wide = max(len(self.left), len(self.right)) * width >= 2**31
         arguments = (
             self.left, self.right, *scale, *labels, *ids,
             empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
             out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
-            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, max(m, len(self.right)) * width >= 2**31,
+            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, wide,
         )  # fmt: skip
         launch(kernel, programs, arguments, self.device, warps=shape.warps, stages=shape.stages)
 

@@ -14,13 +14,16 @@ from likewise.engines.triton.kernel_source import Pairing
 from likewise.engines.triton.kernels import Operands
 from likewise.engines.triton.pooling import PoolTemplate, find_pool_template
 from likewise.engines.triton.product import ProductSpec, make_factors
-from likewise.formula import Formula, Labels, Mined, PairBatch, Pooled, Relation, s
+from likewise.formula import Formula, Labels, Mined, PairBatch, Pooled, Relation, TableUse, s
 
 MIN_SORTED_PAIRS = 2**20
 """The number of pairs from which a batch is sorted by label; most tiles then contain only negatives."""
 
 MAX_SORTED_BYTES = 2**28
 """Bytes of references that may be copied into another order."""
+
+MAX_OPERAND_BYTES = 2**28
+"""Bytes of a table's operand; a larger one is computed in chunks of so many bytes, in each pass."""
 
 CHUNK_BYTES = 256 * 2**20
 """Bytes for the gradient by the similarities of a chunk."""
@@ -82,10 +85,22 @@ class Layout:
         """Bring a vector with one entry per anchor back into the order of the batch."""
         return _unsort(vector, self.left.order)
 
+    def columns(self, first: int, end: int) -> tuple[Operands, int]:
+        """Return operands that contain some columns, and the number of the first of these in them."""
+        if not self.right.streamed:
+            return self.operands, first
+        return self.operands.cut(first, end, *self.right.rows(first, end)), 0
+
+    @property
+    def most_columns(self) -> int:
+        """The number of columns whose operand may be in memory at once."""
+        m, n, width = self.operands.size
+        return MAX_OPERAND_BYTES // (width * self.operands.dtype.itemsize) if self.right.streamed else max(m, n)
+
     def compute_gradients(
-        self, writer: GradientWriter, of_left: bool, of_right: bool
+        self, writer: GradientWriter, of_left: bool, of_right: bool, use: TableUse | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Compute the gradients by the sources of both factors, in chunks."""
+        """Compute the gradients by the sources of both factors, in chunks; that of a table may be passed on instead."""
         if not (of_left or of_right):
             return None, None
         if writer.symmetric:
@@ -95,16 +110,27 @@ class Layout:
         wide = n >= m and self.pool is None  # the centers of some classes are not consecutive
         long, short = (self.right, self.left) if wide else (self.left, self.right)
         of_long, of_short = (of_right, of_left) if wide else (of_left, of_right)
-        short_operand, whole = without_float16(short.operand), (0, m if wide else n)
+        short_operand, whole = (
+            without_float16(short.operand),
+            (0, m if wide else n),
+        )  # a streamed factor is the longer one
         summed = torch.zeros_like(short_operand, dtype=torch.float32) if of_short else None
-        result = long.new_gradient() if of_long else None
+        passes_on = use is not None and wide and long.order is None and use.is_only()  # the references are the table
+        result = long.new_gradient() if of_long and not passes_on else None
         for chunk in self._chunks(n if wide else m, len(short_operand)):
             matrices = writer.write(s, *((whole, chunk) if wide else (chunk, whole)), self.product.split)
             matrices = matrices if wide else tuple(matrix.T for matrix in matrices)  # short x chunk
             if summed is not None:
-                summed += sum_products(matrices, without_float16(long.operand[slice(*chunk)]))
-            if result is not None:
-                long.backward(sum_products([matrix.T for matrix in matrices], short_operand), chunk[0], result)
+                summed += sum_products(matrices, without_float16(long.rows(*chunk)[0]))
+            if of_long:
+                by_rows, rows = sum_products([matrix.T for matrix in matrices], short_operand), slice(*chunk)
+                if result is None:
+                    out = long.new_gradient(chunk[1] - chunk[0])
+                else:
+                    out = result if long.order is not None else result[rows]
+                long.backward(by_rows, chunk[0], out)
+                if use is not None and passes_on:
+                    use.take(rows, out)
             del matrices
         total = None
         if summed is not None:
@@ -166,7 +192,7 @@ class Layout:
 
     def _chunk_height(self, across: int) -> int:
         bytes_each = self.operands.gradient_dtype.itemsize * (2 if self.product.split else 1)
-        return max(128, CHUNK_BYTES // (across * bytes_each) // 128 * 128)
+        return max(128, min(CHUNK_BYTES // (across * bytes_each), self.most_columns) // 128 * 128)
 
 
 def without_float16(operand: Tensor) -> Tensor:
@@ -211,13 +237,19 @@ def lay_out(batch: PairBatch) -> Layout:
         raise TypeError("the Triton engine takes one miner, but the relation is mined already; give backend='chunked'")
     rows, columns, pairs = _sort_by_label(relation, factors.left.shape[1], *batch.shape)
 
-    def make_factor(source: Tensor, order: Tensor | None) -> Factor:
-        unit, scaled, rounded = product.unit, product.scaled, product.rounded
-        return Factor(source, order, unit=unit, dtype=product.dtype, scaled=scaled, rounded=rounded)
+    def make_factor(source: Tensor, order: Tensor | None, *, streamed: bool = False) -> Factor:
+        halved = product.native and product.dtype == torch.bfloat16 and source.dtype != torch.bfloat16
+        return Factor(
+            source, order, unit=product.unit, dtype=product.dtype, scaled=product.scaled, rounded=product.rounded,
+            halved=halved, streamed=streamed,
+        )  # fmt: skip
 
     pool = find_pool_template(batch.similarity) if isinstance(batch.similarity, Pooled) else None
     left = make_factor(factors.left, rows)
-    right = left if product.symmetric else make_factor(factors.right, _sort_centers(columns, pool, factors.right))
+    large = factors.right.numel() * product.dtype.itemsize > MAX_OPERAND_BYTES
+    streamed = batch.table == "references" and large and batch.shape[1] >= batch.shape[0] and pool is None
+    order = _sort_centers(columns, pool, factors.right)
+    right = left if product.symmetric else make_factor(factors.right, order, streamed=streamed)
     operands = Operands(
         left.operand, right.operand, None if left.scale is None or right.scale is None else (left.scale, right.scale),
         pairs.labels, pairs.ids, pairs.valid, pairs.codes,
@@ -262,6 +294,9 @@ def _sort_by_label(relation: Relation, width: int, m: int, n: int) -> tuple[Tens
         if references is None:
             rows = columns = labels.argsort(stable=True)
             labels = references = _rank_sorted(labels[rows])
+        elif relation.ordered:
+            rows = labels.argsort(stable=True)
+            labels = labels[rows]
         else:
             both = torch.cat([labels, references])
             order = both.argsort(stable=True)
@@ -269,7 +304,7 @@ def _sort_by_label(relation: Relation, width: int, m: int, n: int) -> tuple[Tens
             labels, references = ranks[:m], ranks[m:]
             rows = labels.argsort(stable=True)
             labels = labels[rows]
-            if not relation.ordered and (own is not None or 4 * n * width <= MAX_SORTED_BYTES):
+            if own is not None or 4 * n * width <= MAX_SORTED_BYTES:
                 columns = references.argsort(stable=True)
                 references = references[columns]
     elif references is None:

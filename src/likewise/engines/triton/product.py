@@ -76,7 +76,7 @@ class Factors(NamedTuple):
     """The two factors of a batch, and the similarity as a formula of their product.
 
     Args:
-        left: the anchors, or a matrix that torch computed from them, with their graph.
+        left: the anchors, or a matrix that torch computed from them, with their graph; a table in its dtype.
         right: the same for the references.
         product: how they are multiplied.
         link: the similarity as a formula of the product.
@@ -116,7 +116,9 @@ def make_factors(batch: PairBatch) -> Factors:
     symmetric = batch.references is None and isinstance(relation, Labels) and relation.reference_labels is None
     half = batch.half
     product = ProductSpec(symmetric, similarity.normalize, dtype if half is None else half, half is not None, precision)
-    left, right = batch.both_sides()
+    left, right = (
+        batch.both_sides() if batch.table is None else (anchors, batch.references)
+    )  # a `Factor` converts tables
     right = left if right is None else right
     link, link_values = _link_cosine(left, right, rooted=rooted) if from_cosine else (s, {})
     return Factors(left, right, product, link, link_values)
@@ -195,6 +197,7 @@ def _link_distance(similarity: Similarity, left: Tensor, right: Tensor) -> tuple
 def _link_cosine(left: Tensor, right: Tensor, *, rooted: bool) -> tuple[Formula, dict[Formula, Tensor]]:
     """Return minus the (squared) distance of unit vectors from their cosine, ``2s − 1 − 1``; a row of zeros has norm 0."""
     tiny = torch.finfo(torch.float32).tiny
-    a = (left.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
-    b = a if right is left else (right.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
+    a, b = (
+        (torch.linalg.vector_norm(side.detach(), torch.inf, dim=1) >= tiny).to(torch.float32) for side in (left, right)
+    )
     return _DISTANCE_FROM_COSINE if rooted else _FROM_COSINE, {_ROWS: a, _COLUMNS: b}
