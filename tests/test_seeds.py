@@ -69,7 +69,7 @@ def test_all_misprints_are_listed_with_our_form():
 def test_commands_are_understood(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
-    """Listings are run, trainings and studies configured; of the others every option is in the help."""
+    """Listings are run, training runs and studies configured; of the others every option is in the help."""
     monkeypatch.setattr("likewise.cli.tuning.run_on_screen", lambda *_, **__: 0)
     program, name, *words = shlex.split(command)
     if program == "python":
