@@ -75,7 +75,7 @@ CONDITIONS = list(dict.fromkeys(itertools.chain.from_iterable(AXES.values())))
 
 
 def make_network() -> nn.Module:
-    """Half the resolution, two convolutions and a linear layer: many trainings fit into minutes of one core."""
+    """Half the resolution, two convolutions and a linear layer: many runs fit into minutes of one core."""
     layers: list[nn.Module] = [nn.AvgPool2d(2)]  # (n, 1, 16, 16)
     for before, after in ((1, 16), (16, 32)):
         layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.BatchNorm2d(after), nn.ReLU()]

@@ -138,7 +138,7 @@ def rows(report: dict[str, Any]) -> list[list[str]]:
 
 
 class Birds:
-    """All images and names, their features, and trainings on half of the kinds."""
+    """All images and names, their features, and training runs on half of the kinds."""
 
     def __init__(self, data: str, cache: Path) -> None:
         self.birds = CUB200(data, "all", check=False)

@@ -1,4 +1,4 @@
-"""The same training as a LightningModule. Needs the package `lightning`: pip install lightning
+"""Train an embedding with a LightningModule. Needs the package `lightning`: pip install lightning
 
 Run: python examples/lightning_loop.py --epochs 5
 """

@@ -35,7 +35,7 @@ def rows_of(page: str, columns: int) -> list[Row]:
 
 SEEDS = rows_of("seeds.md", 5)
 MISPRINTS = rows_of("misprints.md", 5)
-COMMANDS = sorted({command for row in SEEDS for command in row.codes[4]})
+COMMANDS = sorted({command for row in SEEDS for command in row.codes[3]})
 
 
 def exists(name: str) -> bool:
@@ -47,7 +47,7 @@ def exists(name: str) -> bool:
 
 def test_names_files_and_tests_exist():
     assert len(SEEDS) > 90
-    for item, _, where, test, command in (row.cells for row in SEEDS):
+    for item, _, where, command, test in (row.cells for row in SEEDS):
         if where == "not yet":
             assert not test + command, item
             continue
@@ -69,7 +69,7 @@ def test_all_misprints_are_listed_with_our_form():
 def test_commands_are_understood(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
-    """Listings are run, trainings and studies configured; of the others every option is in the help."""
+    """Listings are run, training runs and studies configured; of the others every option is in the help."""
     monkeypatch.setattr("likewise.cli.tuning.run_on_screen", lambda *_, **__: 0)
     program, name, *words = shlex.split(command)
     if program == "python":

@@ -55,7 +55,7 @@ def page(room: str, kind: type) -> str:
         lines += [
             "## Hyper-parameters",
             "",
-            "| name | default | meaning | limits | search |",
+            "| name | default | meaning | limits | search range |",
             "| --- | --- | --- | --- | --- |",
         ]
         lines += [row(name, defaults[name], hyper) for name, hyper in declared.items()]

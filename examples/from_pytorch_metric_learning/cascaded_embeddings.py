@@ -1,4 +1,4 @@
-"""Several embeddings, each trained on the pairs that are hard for the one before (there: CascadedEmbeddings with HDCMiner).
+"""Several embeddings, each trained on the hard pairs of the one before (in PML: CascadedEmbeddings with HDCMiner).
 
 Run: python examples/from_pytorch_metric_learning/cascaded_embeddings.py --epochs 3
 

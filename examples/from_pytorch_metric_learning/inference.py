@@ -1,4 +1,4 @@
-"""Nearest neighbors and "is it a match?" with a trained model (there: InferenceModel, FaissKNN, MatchFinder).
+"""Nearest neighbors and "is it a match?" with a trained model (in PML: InferenceModel, FaissKNN, MatchFinder).
 
 Run: python examples/from_pytorch_metric_learning/inference.py
 """

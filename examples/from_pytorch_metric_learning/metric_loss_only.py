@@ -1,4 +1,4 @@
-"""Trunk and embedder with one metric loss, through `likewise.train` (there: the trainer MetricLossOnly).
+"""Trunk and embedder with one metric loss, through `likewise.train` (in PML: the trainer MetricLossOnly).
 
 Run: python examples/from_pytorch_metric_learning/metric_loss_only.py --epochs 2
 

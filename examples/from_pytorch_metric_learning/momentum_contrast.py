@@ -1,4 +1,4 @@
-"""Momentum contrast without labels (there: the MoCo example on CIFAR10).
+"""Momentum contrast without labels (in PML: the MoCo example on CIFAR10).
 
 Run: python examples/from_pytorch_metric_learning/momentum_contrast.py --epochs 3
 

@@ -1,4 +1,4 @@
-"""A metric loss plus a classifier on the embedding (there: the trainer TrainWithClassifier).
+"""A metric loss plus a classifier on the embedding (in PML: the trainer TrainWithClassifier).
 
 Run: python examples/from_pytorch_metric_learning/train_with_classifier.py --epochs 3
 

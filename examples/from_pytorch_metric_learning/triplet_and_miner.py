@@ -1,4 +1,4 @@
-"""Triplet loss with a semi-hard miner on small gray images (there: the MNIST example).
+"""Triplet loss with a semi-hard miner on small gray images (in PML: the MNIST example).
 
 Run: python examples/from_pytorch_metric_learning/triplet_and_miner.py --epochs 3
 """

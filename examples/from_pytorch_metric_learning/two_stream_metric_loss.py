@@ -1,4 +1,4 @@
-"""Anchors from one stream, positives and negatives from another (there: the trainer TwoStreamMetricLoss).
+"""Anchors from one stream, positives and negatives from another (in PML: the trainer TwoStreamMetricLoss).
 
 Run: python examples/from_pytorch_metric_learning/two_stream_metric_loss.py --epochs 20
 

@@ -85,7 +85,7 @@ ADDED = (
 
 
 def name_of(one: Added, value: float | None = None) -> str:
-    """What its trainings are called; those that choose a strength have it in their name."""
+    """The names of its runs; those that choose a strength include it."""
     return f"{one.method}, as {one.base} was found" + ("" if value is None else f", {value:g}")
 
 

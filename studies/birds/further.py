@@ -118,7 +118,7 @@ def helpful(name: str, results: Sequence[Result]) -> list[str] | None:
 
 
 def mean(scores: Sequence[float | None]) -> float:
-    """Of the trainings that did not fail."""
+    """Of the runs that did not fail."""
     done = [score for score in scores if score is not None]
     return sum(done) / len(done) if done else float("-inf")
 

@@ -105,11 +105,11 @@ FIGURES = {
 Report = Mapping[str, Any]
 
 
-# ---- the trainings, as they were configured
+# ---- the training runs, as they were configured
 
 
 def trials(verdict: Report, search: Report | None) -> dict[int, dict[str, list[dict[str, Any]]]]:
-    """By size and method, the descriptions of the trainings: made again of the settings on record, as verdict.py does."""
+    """By size and method, the descriptions of the runs, rebuilt from the recorded settings as in verdict.py."""
     found = searches(study("data/CUB_200_2011", "imagenet"))
     spent = {
         row["method"]: {"rounds": row["rounds"], "searched": row["searched"]}
@@ -156,7 +156,7 @@ def options(key: str, spec: Mapping[str, Any]) -> list[str]:
 
 
 def rows_of(verdict: Report) -> list[dict[str, Any]]:
-    """The table of all final trainings; where a run lay on the machine that trained it tells nobody anything."""
+    """The table of all final runs, without the folders of the machine that trained them."""
     kept = [
         {name: value for name, value in row.items() if name != "part"} for row in part_of(verdict["rows"], "verdict")
     ]
@@ -229,7 +229,7 @@ def tables_of(
 
 
 def equal(config: Report, search: Report | None) -> list[list[str]]:
-    """What all trainings share, as their configurations have it."""
+    """What all training runs share, as their configurations have it."""
     model, sampler, training, optimizer = (
         config["model"],
         config["sampler"]["init_args"],

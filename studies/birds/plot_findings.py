@@ -47,7 +47,7 @@ def main() -> None:
     """Fill the page and draw."""
     verdict = read(RESULTS / "verdict.json")
     if verdict is None or verdict["waiting"]:
-        raise SystemExit("results/verdict.json must hold all trainings, but some are still to come")
+        raise SystemExit("results/verdict.json must hold all training runs, but some are missing")
     parity = json.loads((RESULTS / "parity.json").read_text())
     recent = json.loads((RESULTS / "recent.json").read_text())
     fill(PAGE, {"findings": findings(verdict, parity, recent), "further-words": moved(verdict, parity)})
@@ -162,7 +162,7 @@ def moved(report: Row, parity: Row) -> str:
         f"MAP@R {100 * plain['MAP@R']:.2f}, R@1 {100 * plain['R@1']:.2f}.\n\n"
         f"Training on the validation classes too, up to the last epoch, changes MAP@R by {everyone}. {name} is {before} above {rival} "
         f"before these changes and {after} after them, in R@1 {first}{only}. Larger images change both methods by several times the "
-        f"difference between the two. The cost: a training with all changes takes {seconds(report, 'together'):.1f} GPU seconds (mean of "
+        f"difference between the two. The cost: a run with all changes takes {seconds(report, 'together'):.1f} GPU seconds (mean of "
         f"both methods) instead of {report['cost']['one training']['mean']:.1f}."
     )
 
@@ -178,12 +178,12 @@ def beside(report: Row, part: str, a: str, b: str, metric: str) -> Comparison:
 
 
 def of(report: Row, name: str, part: str) -> list[Row]:
-    """The trainings of a method in a part."""
+    """The training runs of a method in a part."""
     return [row for row in part_of(report["rows"], part) if (row["method"], row["dim"]) == (name, DIM)]
 
 
 def seconds(report: Row, part: str) -> float:
-    """Of the GPU, a training: its own over how many shared it."""
+    """GPU seconds of a run: its wall time divided by the number of runs that shared the GPU."""
     return statistics.fmean(row["seconds"] / row["at once"] for row in report["rows"] if row["part"] == part)
 
 

@@ -228,13 +228,13 @@ ASSUMED = (
     'The rows marked "about" are estimates, not measurements: they assume that training time is proportional to the multiply-adds of '
     "the network, with the same epochs and images. This overestimates ResNet-50, whose dense convolutions use a GPU better than the "
     "depthwise ones of EfficientNet-Lite0, and underestimates full-size images, because loading them is not counted. GPU seconds are wall "
-    "time divided by the number of trainings that shared the GPU: a training that does not share the GPU takes less than its shared wall "
+    "time divided by the number of runs that shared the GPU: a run that does not share the GPU takes less than its shared wall "
     "time and more than these."
 )
 
 
 def estimate(cost: Model) -> list[list[str]]:
-    """Rows of a table: network, pixels, millions of multiply-adds, seconds of a training, hours of the study."""
+    """Rows of a table: network, pixels, millions of multiply-adds, seconds of a run, hours of the study."""
     measured = cost["one training"]["mean"]
     hours = sum(cost["seconds"].values()) / 3600.0
     base = multiply_adds(TRUNK, SIZE)

@@ -47,7 +47,7 @@ def words(recent: Row, verdict: Row) -> str:
 
 
 def at_first_size(rows: Sequence[Row]) -> list[Row]:
-    """The verdict's trainings in 512 dimensions."""
+    """The verdict's training runs in 512 dimensions."""
     return [row for row in part_of(rows, "verdict") if row["dim"] == DIMS[0] and row["status"] == "done"]
 
 

@@ -95,8 +95,8 @@ def search_words(report: Row) -> str:
     never = [one for row in report["rows"] for one in row["points"] if one["val MAP@R"] == before]
     gains = [row["best"]["val MAP@R"] - first(row) for row in done if first(row) is not None]
     return (
-        f"{report['trials']} trainings: {counted} settings for each of {len(report['rows'])} methods. {report['stopped early']} were "
-        f"pruned because they were below the median of their method's other trainings at the same epoch, and {report['collapsed']} stopped "
+        f"{report['trials']} training runs: {counted} settings for each of {len(report['rows'])} methods. {report['stopped early']} were "
+        f"pruned because they were below the median of their method's other runs at the same epoch, and {report['collapsed']} stopped "
         f"because the embeddings collapsed. In {len(never)} the best epoch was the one before the first step: they never exceeded the "
         f"untrained network's {100 * before:.1f}. The best setting is {100 * statistics.median(gains):.1f} points of MAP@R above the first "
         f"one on validation classes (median over methods; at most {100 * max(gains):.1f}). Part of that gain is selection bias, because "
@@ -105,7 +105,7 @@ def search_words(report: Row) -> str:
 
 
 def untrained(report: Row) -> float:
-    """What the network reaches before the first step: the one number that trainings of many methods have in common."""
+    """The score of the network before the first step, which the runs of many methods share."""
     values = Counter(
         one["val MAP@R"] for row in report["rows"] for one in row["points"] if one["val MAP@R"] is not None
     )
@@ -166,7 +166,7 @@ def whole(found: Comparison) -> Comparison:
     """A comparison in which every training has its partner."""
     if any(found.unpaired):
         raise ValueError(
-            f"{found.a} and {found.b} must have trainings of the same seeds, but of some there is no other: {found}"
+            f"{found.a} and {found.b} must have training runs of the same seeds, but some have no partner: {found}"
         )
     return found
 
@@ -184,7 +184,7 @@ def reopened(report: Row) -> str:
     if not again:
         return ""
     which = "; ".join(f"{row['method']}, {row['dim']}-d, seed {row['seed']}" for row in again)
-    return f" {len(again)} trainings were interrupted during the test evaluation and repeated it with the same model ({which})."
+    return f" {len(again)} training runs were interrupted during the test evaluation and repeated it with the same model ({which})."
 
 
 def both(report: Row) -> dict[str, tuple[float, float]]:
@@ -261,7 +261,7 @@ def draw_validation(report: Row, path: Path) -> None:
 def unfinished(report: Row) -> str:
     """What is to come, if anything is."""
     left = report["waiting"]
-    return f" {left} trainings are not finished; results that need them are not in the tables yet." if left else ""
+    return f" {left} training runs are not finished; results that need them are not in the tables yet." if left else ""
 
 
 def verdict_table(report: Row, dim: int, recent: Row | None = None) -> str:
@@ -271,7 +271,7 @@ def verdict_table(report: Row, dim: int, recent: Row | None = None) -> str:
     rows += [] if recent is None else lines(recent, dim)
     for shown, row in sorted(rows, key=lambda each: -each[1]["MAP@R"]["mean"]):
         failed = row.get("failed", 0)
-        name = shown + (f" ({failed} trainings failed)" if failed else "")
+        name = shown + (f" ({failed} training runs failed)" if failed else "")
         made.append([name, *(percent(row[metric]) for metric in METRICS)])
     return table([f"{dim} dimensions", *METRICS], made)
 
@@ -474,8 +474,8 @@ def cost_words(report: Row, alone: Row | None) -> str:
     cost = report["cost"]
     shared = " or ".join(map(str, cost["at once"]))
     return (
-        f"One {' or '.join(cost['machines'])}, shared by {shared} trainings at a time. GPU seconds are the wall time of a training divided "
-        f"by the number of trainings that shared the GPU; worker start, planning and interrupted work are not included."
+        f"One {' or '.join(cost['machines'])}, shared by {shared} training runs at a time. GPU seconds are the wall time of a run divided "
+        f"by the number of runs that shared the GPU; worker start, planning and interrupted work are not included."
         f"{unshared(alone)}{unfinished(report)}"
     )
 
@@ -486,7 +486,7 @@ def unshared(alone: Row | None) -> str:
     if found is None:
         return ""
     return (
-        f" A training that does not share the GPU processes {found['images_per_s']:,.0f} images/s, data loading included, and keeps the GPU busy "
+        f" A run that does not share the GPU processes {found['images_per_s']:,.0f} images/s, data loading included, and keeps the GPU busy "
         f"{100 * found['busy']:.0f}% of the time ([training](benchmarks-training.md))."
     )
 
@@ -499,7 +499,7 @@ def cost_table(report: Row) -> str:
         for stage, name in (("search", "search"), ("final", "everything after the search"))
     ]
     said = [["one training in 512 dimensions", "1", f"{one['mean']:.1f} s"]] if one else []
-    return table(["", "trainings", "GPU time"], [*made, *said])
+    return table(["", "training runs", "GPU time"], [*made, *said])
 
 
 def draw(report: Row, plain: float, path: Path) -> None:

@@ -1,7 +1,7 @@
 """Losses that joined after the verdict: the same search, seeds and folds as the other methods on birds.
 
     python -m studies.birds.recent pack PACK                        here: what a machine without network lacks (10 MB)
-    python -m studies.birds.travel search PACK --birds ZIP --out O  there, for --minutes: searches, final trainings
+    python -m studies.birds.travel search PACK --birds ZIP --out O  there, for --minutes: searches, final training runs
     python -m studies.birds.recent report PACK --at-once N          here: writes results/recent.json, for plot_verdict.py
 
 O/study.db is all that comes back; as PACK/study.db it is where the next journey begins.  Methods that results/recent.json
@@ -84,19 +84,19 @@ def searches() -> dict[str, search.Search]:
 
 
 def pack(folder: Path) -> None:
-    """The weights, every setting of every search, and the configurations that final trainings start from."""
+    """The weights, every setting of every search, and the configurations that final training runs start from."""
     pack_weights(folder)
     done = {row["method"] for row in (read(RESULTS) or {"rows": []})["rows"]}
     pack_searches(folder, {name: each for name, each in searches().items() if name not in done})
 
 
 def pack_searches(folder: Path, chosen: Mapping[str, search.Search], dims: Sequence[int] = DIMS) -> None:
-    """Write what travel.py runs: the trials of every search, and what final trainings start from.
+    """Write what travel.py runs: the trials of every search, and what final training runs start from.
 
     Args:
         folder: of the pack, with its weights.
         chosen: the searches.
-        dims: the dimensions of final trainings.
+        dims: the dimensions of final training runs.
     """
     planned = {}
     for name, each in chosen.items():
@@ -111,13 +111,13 @@ def pack_searches(folder: Path, chosen: Mapping[str, search.Search], dims: Seque
 
 
 def report(study: Study, verdict: Mapping[str, Any], known: Mapping[str, Any], at_once: int) -> dict[str, Any]:
-    """Searches and final trainings of the methods that are complete, each compared with the contrastive loss.
+    """Searches and final training runs of the methods that are complete, each compared with the contrastive loss.
 
     Args:
         study: the table that came back.
         verdict: the results of the other methods.
         known: what this report said before; its methods stay.
-        at_once: how many trainings of the table shared the GPU.
+        at_once: how many training runs of the table shared the GPU.
     """
     complete = [each for each in settled(study) if each.trial.stage == "final"]
     new = [row_of(each, {}, at_once) for each in complete]
@@ -163,7 +163,7 @@ def main() -> None:
     packing.add_argument("folder", type=Path)
     reporting = what.add_parser("report", help="write results/recent.json")
     reporting.add_argument("folder", type=Path)
-    reporting.add_argument("--at-once", type=int, required=True, help="how many trainings shared the GPU")
+    reporting.add_argument("--at-once", type=int, required=True, help="how many training runs shared the GPU")
     reporting.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     if given.what == "pack":

@@ -21,7 +21,7 @@ PLACES = {"data.root": "data/CUB_200_2011", "model.weights": "imagenet"}
 """Where everything lies in a row's configuration."""
 
 SEARCHED_SEED = 0
-"""The seed of every search: of its trainings the best on validation classes was chosen."""
+"""The seed of every search, whose best run on validation classes was chosen."""
 
 Row = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ def row_of(result: Result, at_once: Mapping[str, int], now: int) -> dict[str, An
 
     Args:
         result: of a training.
-        at_once: how many trainings shared the GPU, for the keys of results that came from elsewhere.
+        at_once: how many training runs shared the GPU, for the keys of results that came from elsewhere.
         now: the same for all others.
     """
     row = {name: value for name, value in result.row().items() if name not in ("run", "command")}
@@ -64,7 +64,7 @@ def result_of(trial: Trial, row: Row) -> Result:
 
 
 def part_of(rows: Iterable[Row], part: str) -> list[Row]:
-    """The rows of one part of the verdict, without how many trainings shared the GPU: that makes none a training of another kind."""
+    """The rows of one part of the verdict, without the number of runs that shared the GPU, which does not change a run."""
     return [{name: row[name] for name in row if name != "at once"} for row in rows if row.get("part") == part]
 
 

@@ -188,7 +188,7 @@ def searches(chosen: StudyFile, methods: Mapping[str, Method] | None = None) -> 
 
 
 def report(found: Mapping[str, Search], table: Study, at_once: int = 1) -> Tree:
-    """What was tried of each loss, and the best of it; so many trainings shared a GPU."""
+    """The settings that were tried for each loss, and the best of them; ``at_once`` runs shared a GPU."""
     rows = []
     for name, search in found.items():
         tried = history(search, table)

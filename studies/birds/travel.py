@@ -3,7 +3,7 @@
     python -m studies.birds.travel pack PACK --birds ZIP    here: what that machine lacks, in one folder (55 MB)
     python -m studies.birds.travel work PACK STUDY          there: plan, train, join, report, for --seconds
     python -m studies.birds.travel search PACK --birds ZIP  there, with a pack of recent.py or studies/networks: searches,
-                                                            final trainings
+                                                            final training runs
 
 The repository and PACK travel; results/verdict.json comes back, and the next journey, to whatever machine, goes on
 where it ends.  STUDY is a folder on that machine; while it is there, so are its runs.
@@ -131,7 +131,7 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
 
 
 def search(folder: Path, birds: Path, minutes: float, at_once: int, out: Path, retry: bool = False) -> None:
-    """Run the searches of a pack, one method after the other, and the final trainings of each whose search is over.
+    """Run the searches of a pack, one method after the other, and the final training runs of each whose search is over.
 
     The table is copied to ``out`` every minute: this machine may be gone before anybody looks.
     """

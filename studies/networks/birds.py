@@ -1,12 +1,12 @@
 """EfficientNet-Lite0 against ResNet-50 on birds: three losses, the same search for both, five seeds on sealed classes.
 
     python -m studies.networks.birds pack PACK                      here: what a machine without network lacks (45 MiB)
-    python -m studies.birds.travel search PACK --birds ZIP --out O  there, for --minutes: searches, final trainings
+    python -m studies.birds.travel search PACK --birds ZIP --out O  there, for --minutes: searches, final training runs
     python -m studies.networks.birds report PACK --at-once N        here: writes results/birds.json, prints the table
 
 The thesis (section 4.2.1, figure 31) finds ResNet-50 ahead of BN-Inception and GoogLeNet, by R@1 without intervals.  Here the
 set-up is that of studies/birds: CUB-200-2011 at 128 px, crops of 112 px, 512 dimensions, ten settings for each loss, of
-which the best on validation classes is trained with five seeds.  The trainings of EfficientNet-Lite0 are those of
+which the best on validation classes is trained with five seeds.  The training runs of EfficientNet-Lite0 are those of
 studies/birds (results/search.json and results/verdict.json); only ResNet-50 is trained here, with the same ten settings.
 O/study.db is all that comes back; as PACK/study.db it is where the next journey begins.
 """
@@ -56,7 +56,7 @@ def searches() -> dict[str, search.Search]:
 
 
 def pack(folder: Path) -> None:
-    """The weights, every setting of every search, and the configurations that final trainings start from."""
+    """The weights, every setting of every search, and the configurations that final training runs start from."""
     folder.mkdir(parents=True, exist_ok=True)
     pack_weights(folder / f"{NEW}.safetensors")
     pack_searches(folder, searches(), (DIM,))
@@ -73,9 +73,9 @@ def report(study: Study, of_birds: Mapping[str, Report], at_once: int) -> dict[s
     """Both networks with each loss that is complete, and how far apart they are.
 
     Args:
-        study: the trainings of ResNet-50.
+        study: the training runs of ResNet-50.
         of_birds: what studies/birds has published as ``search`` and ``verdict``.
-        at_once: how many trainings shared the GPU.
+        at_once: how many training runs shared the GPU.
     """
     complete = [each for each in settled(study) if each.trial.stage == "final"]
     rows = [row_of(each, {}, at_once) | {"key": each.key} for each in complete]
@@ -104,7 +104,7 @@ def report(study: Study, of_birds: Mapping[str, Report], at_once: int) -> dict[s
 
 
 def sides(rows: Sequence[Mapping[str, Any]], losses: Sequence[str], trunk: str) -> list[dict[str, Any]]:
-    """The rows of some losses as trainings of one network."""
+    """The rows of some losses as training runs of one network."""
     return [{**row, "trunk": trunk} for row in rows if row["method"] in losses]
 
 
@@ -138,7 +138,7 @@ def section(found: Report) -> str:
     collapsed, trials = found["search"]["collapsed"], found["search"]["trials"]
     return (
         f"{INTRODUCTION}\n\n{lines}\n\nOver these losses together, {'; '.join(answers)}. In the search, {collapsed} of "
-        f"{TITLES[NEW]}'s {trials} trainings collapsed: every embedding became the same."
+        f"{TITLES[NEW]}'s {trials} training runs collapsed: every embedding became the same."
     )
 
 
@@ -149,7 +149,7 @@ intervals. This comparison gives two networks equal terms: CUB-200-2011 at 128 p
 norms, and the same ten settings per loss. The setting that is best on validation classes is trained with five seeds and measured
 on sealed test classes.
 
-- {TITLES[OLD]} has 3.4 million parameters; its trainings are those of the [reality check](reality-check.md).
+- {TITLES[OLD]} has 3.4 million parameters; its training runs are those of the [reality check](reality-check.md).
 - {TITLES[NEW]} has 23.5 million parameters and starts from `{WEIGHTS}`. The two networks start from different ImageNet weights, so
   the answer is about a network together with its weights.
 - Numbers are percentages with 95% intervals over seeds. Differences are {TITLES[NEW]} minus {TITLES[OLD]}, paired by seed; the
@@ -183,7 +183,7 @@ def main() -> None:
     packing.add_argument("folder", type=Path)
     reporting = what.add_parser("report", help="write results/birds.json and the table of docs/trunks.md")
     reporting.add_argument("folder", type=Path)
-    reporting.add_argument("--at-once", type=int, required=True, help="how many trainings shared the GPU")
+    reporting.add_argument("--at-once", type=int, required=True, help="how many training runs shared the GPU")
     reporting.add_argument("--out", type=Path, default=RESULTS)
     reporting.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args()
@@ -196,7 +196,7 @@ def main() -> None:
     found = report(Study(given.folder / STUDY_DATABASE), of_birds, given.at_once)
     write(found, given.out)
     if not found["rows"]:
-        print(f"no loss is complete; {found['waiting']} trainings wait")
+        print(f"no loss is complete; {found['waiting']} training runs wait")
         return
     print(section(found))
     fill(given.page, {"networks": section(found)})

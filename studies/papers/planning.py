@@ -63,20 +63,20 @@ class Experiment:
 
     @property
     def trainings(self) -> int:
-        """The number of its trainings."""
+        """The number of its training runs."""
         return StudyFile(**self.study).planned()
 
     @property
     def seconds(self) -> float:
-        """What all of its trainings take on the GPU that was measured, without validation."""
+        """What all of its training runs take on the GPU that was measured, without validation."""
         return self.trainings * training_seconds(self.data, self.trunk, self.epochs)
 
     def run(self, out: Path, execution: app.Execution) -> list[Row]:
-        """Train what is missing, and return the rows of its table; those of failed trainings stay in the study's table."""
+        """Train what is missing, and return the rows of its table; rows of failed runs stay in the study's table."""
         report = app.run_study(self.study, out / self.folder, execution=execution)
         failed = [result for result in report.results if result.status == "failed"]
         for result in failed[:1]:
-            print(f"{self.folder}: {len(failed)} trainings failed, such as {result.trial.method}: {result.error}")
+            print(f"{self.folder}: {len(failed)} training runs failed, such as {result.trial.method}: {result.error}")
         rows = [row for row in report.rows if row["status"] == "done"]
         return [{**row, "data": self.data, "trunk": self.trunk} for row in rows]
 
@@ -124,19 +124,19 @@ def tiny_base(
 
 
 def describe(lines: Sequence[str], out: Path, total: int, minutes: float | None, expected: float | None) -> str:
-    """How many trainings there are, how many are done, and how many GPU hours the rest would take.
+    """How many training runs there are, how many are done, and how many GPU hours the rest would take.
 
     Args:
-        lines: what the trainings are.
-        out: the folder of all studies, whose finished trainings are measured.
-        total: the number of trainings.
+        lines: what the training runs are.
+        out: the folder of all studies, whose finished training runs are measured.
+        total: the number of training runs.
         minutes: of each, if given.
         expected: seconds of all, from the speed of the GPU that was measured; ``None`` if it says nothing about them.
 
     Examples:
         >>> print(describe(["1 loss"], Path("nowhere"), 100, 30, 0.0))
         1 loss
-        100 trainings, 0 done; about 50 GPU hours for the rest, at 30.0 minutes each as given
+        100 training runs, 0 done; about 50 GPU hours for the rest, at 30.0 minutes each as given
     """
     seconds = [
         result.seconds
@@ -144,7 +144,7 @@ def describe(lines: Sequence[str], out: Path, total: int, minutes: float | None,
         for result in open_study(file.parent).results()
         if result.status == "done" and result.seconds
     ]
-    done = f"{total:,} trainings, {len(seconds):,} done"
+    done = f"{total:,} training runs, {len(seconds):,} done"
     if minutes is not None:
         mean, source = 60 * minutes, "as given"
     elif seconds:
@@ -181,13 +181,13 @@ def describe_experiments(
         ...     "seeds": [0, 1],
         ... }
         >>> print(describe_experiments([Experiment("CUB200/all", study, "CUB200", "resnet50")], Path("nowhere"), 60))
-        CUB200/all: 2 trainings
-        2 trainings, 0 done; about 2 GPU hours for the rest, at 60.0 minutes each as given
+        CUB200/all: 2 training runs
+        2 training runs, 0 done; about 2 GPU hours for the rest, at 60.0 minutes each as given
     """
     counts: Counter[str] = Counter()
     for each in experiments:
         counts["/".join(each.folder.split("/")[:3])] += each.trainings
-    lines = [f"{folder}: {count:,} trainings" for folder, count in counts.items()]
+    lines = [f"{folder}: {count:,} training runs" for folder, count in counts.items()]
     expected = None if tiny or minutes is not None else sum(each.seconds for each in experiments)
     return describe(lines, out, counts.total(), minutes, expected)
 
@@ -209,8 +209,10 @@ def make_parser(module: str, what: str, data: Iterable[str]) -> argparse.Argumen
     parser.add_argument(
         "--out", metavar="FOLDER", type=Path, help=f"default: studies/{module.replace('_', '-')}[-tiny]"
     )
-    parser.add_argument("--workers", metavar="N", type=int, help="trainings at once")
-    parser.add_argument("--dry-run", action="store_true", help="only count the trainings, and estimate their time")
+    parser.add_argument("--workers", metavar="N", type=int, help="training runs at once")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="count the training runs and estimate their time, without training"
+    )
     parser.add_argument("--minutes-each", metavar="N", type=float, help="time of a training, for the estimate")
     return parser
 

@@ -74,7 +74,7 @@ class Scale:
         return 4 if isinstance(self.protocol, str) else int(self.protocol["folds"])
 
     def trainings(self, losses: int) -> int:
-        """The number of trainings for so many losses on one data set."""
+        """The number of training runs for so many losses on one data set."""
         return losses * self.folds * (self.rounds + self.seeds)
 
 
@@ -85,7 +85,7 @@ SCALES = {
 
 
 def base_of(data: str, root: str | None, tiny: bool) -> dict[str, Any]:
-    """What all trainings on a data set share, as the base of a study.
+    """What all training runs on a data set share, as the base of a study.
 
     Examples:
         >>> base_of("CUB200", "birds", False)["data"]
@@ -222,25 +222,25 @@ def _cell(seeds: Mapping[int, Sequence[float]]) -> str:
 def count(
     out: Path, roots: Mapping[str, str | None], losses: Sequence[str], scale: Scale, minutes: float | None
 ) -> str:
-    """How many trainings there are, how many are done, and how many GPU hours the rest would take.
+    """How many training runs there are, how many are done, and how many GPU hours the rest would take.
 
-    Without ``minutes`` or a finished training the estimate is a bound: trainings end when validation no longer improves, at
+    Without ``minutes`` or a finished run the estimate is a bound: runs end when validation no longer improves, at
     the latest after 1,000 epochs of 100 batches of 32.
 
     Examples:
         >>> print(count(Path("nowhere"), {"CUB200": "birds"}, LOSSES, SCALES["paper"], 30))
-        CUB200: 14 losses x 4 folds x (50 settings + 10 repeats) = 3,360 trainings
-        3,360 trainings, 0 done; about 1,680 GPU hours for the rest, at 30.0 minutes each as given
+        CUB200: 14 losses x 4 folds x (50 settings + 10 repeats) = 3,360 training runs
+        3,360 training runs, 0 done; about 1,680 GPU hours for the rest, at 30.0 minutes each as given
     """
     each = scale.trainings(len(losses))
     lines = [
         f"{data}: {len(losses)} losses x {scale.folds} folds x ({scale.rounds} settings + {scale.seeds} repeats) = "
-        f"{each:,} trainings"
+        f"{each:,} training runs"
         for data in roots
     ]
     longest = None
     if scale is SCALES["paper"] and minutes is None:
-        lines.append("trainings end early; the estimate is for 1,000 epochs, the most")
+        lines.append("training runs end early; the estimate is for 1,000 epochs, the most")
         longest = sum(each * training_seconds(data, "bninception", LONGEST / IMAGES[data]) for data in roots)
     return describe(lines, out, each * len(roots), minutes, longest)
 

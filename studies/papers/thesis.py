@@ -100,7 +100,7 @@ class Choices:
     Args:
         losses: their names.
         trunks: their names.
-        seeds: number of trainings of each cell of the grids.
+        seeds: number of training runs of each cell of the grids.
         protocol: of the grids: ``"fixed-validation"`` or ``"classic"``.
 
     Examples:
@@ -211,7 +211,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = make_parser("thesis", str(__doc__).split("\n")[0], DATA)
     parser.add_argument("--losses", metavar="NAME", nargs="+", default=list(LOSSES), choices=LOSSES, help="only these")
     parser.add_argument("--trunks", metavar="NAME", nargs="+", default=list(TRUNKS), choices=TRUNKS, help="only these")
-    parser.add_argument("--seeds", metavar="N", type=int, default=1, help="trainings of each cell (the thesis: 1)")
+    parser.add_argument("--seeds", metavar="N", type=int, default=1, help="training runs of each cell (the thesis: 1)")
     parser.add_argument("--draws", metavar="N", type=int, help="draws for each ratio of table 14 (10; the thesis: 1)")
     parser.add_argument("--protocol", choices=("fixed-validation", "classic"), default="fixed-validation")
     parser.add_argument(

@@ -170,7 +170,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "--methods", metavar="NAME", nargs="+", default=list(METHODS), choices=METHODS, help="only these"
     )
     parser.add_argument(
-        "--seeds", metavar="N", type=int, default=1, choices=range(1, 100), help="trainings of each cell"
+        "--seeds", metavar="N", type=int, default=1, choices=range(1, 100), help="training runs of each cell"
     )
     parser.add_argument("--protocol", choices=("fixed-validation", "classic"), default="fixed-validation")
     options = parser.parse_args(words)

@@ -121,13 +121,15 @@ def test_fresh_runs_are_compared_on_validation_classes(monkeypatch: pytest.Monke
         app.train(app.configure({**flat(), "loss": loss}), name)
     board = app.leaderboard(["a", "b"])
     assert board.metric == "val MAP@R"
-    assert "2 of 2 trainings are not measured on the test set, which is still sealed" in " ".join(board.text().split())
+    assert "2 of 2 training runs are not measured on the test set, which is still sealed" in " ".join(
+        board.text().split()
+    )
     report = app.compare(["a", "b"])
     assert "MAP@R on validation classes" in report.sentences()[0]
     assert report.remark.startswith("Compared on validation classes")
     assert not any(Run(name).openings() for name in "ab")
     open_test_set(Run("a"))
-    assert "1 of 2 trainings" in app.leaderboard(["a", "b"]).remark
+    assert "1 of 2 training runs" in app.leaderboard(["a", "b"]).remark
     open_test_set(Run("b"))
     assert app.leaderboard(["a", "b"]).metric == "test MAP@R"
     with pytest.raises(app.UserError, match="metric must be one of the rows' metrics"):

@@ -203,7 +203,7 @@ def test_an_index_of_an_older_format_is_refused(here: Path):
 
 @pytest.fixture
 def trials() -> list[Trial]:
-    """The two trainings of the study, as schema 1 described them."""
+    """The two runs of the study, as schema 1 described them."""
     made = []
     for neighbors in (4, 8):
         config = old()
@@ -216,7 +216,7 @@ def trials() -> list[Trial]:
 def test_a_study_goes_on_where_it_was(
     here: Path, trials: list[Trial], serial: None, capsys: pytest.CaptureFixture[str]
 ):
-    """One of two trainings was done: the other one is trained now, and neither is planned again."""
+    """One of two runs was done: the other one is trained now, and neither is planned again."""
     measured = dict.fromkeys(("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP"), 0.5)
     done = Result(trials[0], val=measured, test=measured, run="runs/elsewhere", openings=1)
     (here / "study").mkdir()

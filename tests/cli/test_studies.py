@@ -278,7 +278,7 @@ def test_two_settings_of_the_same_name_are_told_apart():
 def test_planning_only(here: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["tournament", write(), *OUT, "--workers", "0"]) == 0
     said = capsys.readouterr().out
-    assert "small: 4 trainings, 0 workers, study" in said
+    assert "small: 4 training runs, 0 workers, study" in said
     assert "nothing is done yet" in said
     assert not Path("study/runs").exists()
     assert open_study(Path("study")).counts()["missing"] == 4
@@ -521,7 +521,9 @@ def test_fresh_runs_are_compared_on_validation_classes(run: Path, capsys: pytest
         other = {"compare": "leaderboard", "leaderboard": "compare"}[command]
         assert captured.err.splitlines()[-1] == f"next: likewise {other} run other"
         printed = " ".join(captured.out.split())
-        assert "Compared on validation classes, because 2 of 2 trainings are not measured on the test set" in printed
+        assert (
+            "Compared on validation classes, because 2 of 2 training runs are not measured on the test set" in printed
+        )
         assert "MAP@R on validation classes" in printed
     assert main(["compare", "run", "other", "--metric", "test MAP@R"]) == 2
     assert not Path("run/openings.jsonl").exists()
@@ -615,7 +617,7 @@ def test_a_trial_is_scored_by_what_was_trained(serial: None, capsys: pytest.Capt
     assert main(["tune", *SMALL, "--loss", "CircleLoss", *words, "--out", "tuned"]) == 0
     [row] = rows_of("tuned")
     assert Run(Path("tuned") / row["run"]).chosen["epoch"] > 0
-    assert "note: 1 of 1 trainings never improved on the model before training" in capsys.readouterr().out
+    assert "note: 1 of 1 training runs never improved on the model before training" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

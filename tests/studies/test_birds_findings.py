@@ -109,7 +109,7 @@ def test_what_has_no_partner_is_no_difference(scripts: Any):
     rows = [{"method": m, "seed": s, "test MAP@R": 0.1 + 0.01 * s} for m in "ab" for s in range(3)]
     found = compare(rows, "a", "b")
     assert scripts.findings.said_of(found) == "+0.0 (+0.0 to +0.0)"
-    with pytest.raises(ValueError, match="trainings of the same seeds"):
+    with pytest.raises(ValueError, match="training runs of the same seeds"):
         scripts.findings.said_of(compare(rows[:-1], "a", "b"))
 
 

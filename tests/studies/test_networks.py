@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 against ResNet-50 on birds: the same search for both, and what the report says of made-up trainings."""
+"""EfficientNet-Lite0 against ResNet-50 on birds: the same search for both, and what the report says of made-up runs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from studies.published import method_of, printed, published
 def test_the_plan_is_that_of_the_paper(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     roots = [f"{name}=somewhere" for name in reality_check.DATA]
     assert reality_check.main(["--root", *roots, "--dry-run", "--out", str(tmp_path), "--minutes-each", "6"]) == 0
-    assert "10,080 trainings, 0 done; about 1,008 GPU hours" in capsys.readouterr().out
+    assert "10,080 training runs, 0 done; about 1,008 GPU hours" in capsys.readouterr().out
     assert len(reality_check.LOSSES) == 14
     base = reality_check.base_of("CUB200", "birds", False)
     config = reality_check.configure(base, "proxy-nca", reality_check.SCALES["paper"], False)
@@ -76,7 +76,7 @@ def test_from_search_to_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, c
     assert len(trained) == reality_check.SCALES["tiny"].trainings(1) == 8
     capsys.readouterr()
     assert reality_check.main([*words, "--dry-run"]) == 0
-    assert "8 trainings, 8 done" in capsys.readouterr().out
+    assert "8 training runs, 8 done" in capsys.readouterr().out
 
 
 def test_the_plan_of_the_thesis(capsys: pytest.CaptureFixture[str], tmp_path: Path):
@@ -85,7 +85,7 @@ def test_the_plan_of_the_thesis(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert thesis.main(["--root", *roots, "--dry-run", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert (
-        "CUB200/bninception/folds: 30 trainings\nCUB200/bninception/splits: 40 trainings\n430 trainings, 0 done"
+        "CUB200/bninception/folds: 30 training runs\nCUB200/bninception/splits: 40 training runs\n430 training runs, 0 done"
         in shown
     )
     assert "GPU hours for the rest" in shown
@@ -128,7 +128,7 @@ def test_tables_and_figures_of_the_thesis(tmp_path: Path):
 def test_the_unified_view(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     roots = [f"{name}=somewhere" for name in unified_view.DATA]
     assert unified_view.main(["--root", *roots, "--dry-run", "--out", str(tmp_path), "--minutes-each", "30"]) == 0
-    assert "28 trainings, 0 done; about 14 GPU hours" in capsys.readouterr().out
+    assert "28 training runs, 0 done; about 14 GPU hours" in capsys.readouterr().out
     names = {"SOP": "StanfordOnlineProducts"}
     rows = [
         {**row, "data": names.get(str(row["data"]), row["data"])}

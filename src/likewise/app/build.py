@@ -46,7 +46,7 @@ from likewise.train import (
 )
 from likewise.trunks import TRUNKS, Embedder, FromPackage, TwoTowers, build, class_embeddings, sentence_encoder
 
-if TYPE_CHECKING:  # most trainings have no lens and start faster without this import
+if TYPE_CHECKING:  # most training runs have no lens and start faster without this import
     from likewise.analysis import Recorder
 
 EVALUATED_AT_ONCE = 256

@@ -1,4 +1,4 @@
-"""Compare the trainings of studies and runs: leaderboards, and methods pair by pair."""
+"""Compare methods over the runs of studies: leaderboards, and methods pair by pair."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ METRIC = "MAP@R"
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """Trainings as rows of the tidy table, with their conditions.
+    """Training runs as rows of the tidy table, with their conditions.
 
     Args:
         rows: one dict per training.
@@ -53,13 +53,13 @@ class TrainingTable:
     conditions: tuple[Conditions | None, ...]
 
     def of_methods(self, names: Sequence[str]) -> TrainingTable:
-        """The trainings of some methods."""
+        """The training runs of some methods."""
         both = [each for each in zip(self.rows, self.conditions, strict=True) if each[0]["method"] in names]
         return TrainingTable(tuple(row for row, _ in both), tuple(each for _, each in both))
 
 
 def collect_trainings(trainings: Trainings) -> TrainingTable:
-    """Trainings as a table.
+    """Training runs as a table.
 
     A search counts as the search budget of its method.
 
@@ -144,11 +144,11 @@ def leaderboard(
         metric: a column of the table of results, such as ``"test R@1"``; by default ``"test MAP@R"``, or
             ``"val MAP@R"`` if the test set of a training is still sealed, and the leaderboard says so.
         by: columns that tell the lines of the table apart.
-        allow_unfair: rank trainings that differ in more than the method, and mark them.
+        allow_unfair: rank training runs that differ in more than the method, and mark them.
         confidence: of the intervals.
 
     Raises:
-        Unfair: the trainings are not equal, and ``allow_unfair`` is false.
+        Unfair: the training runs are not equal, and ``allow_unfair`` is false.
 
     Examples:
         >>> from likewise.protocols import Trial
@@ -182,7 +182,7 @@ def leaderboards_by_setting(
     Args:
         folder: the folder of the study.
         metric: a column of the table of results; by default as in `leaderboard`.
-        allow_unfair: rank trainings that differ in more than the method, and mark them.
+        allow_unfair: rank training runs that differ in more than the method, and mark them.
 
     Examples:
         >>> leaderboards_by_setting(Path("nowhere"))
@@ -209,7 +209,7 @@ class ComparisonReport:
 
     Args:
         comparisons: every method against every other one.
-        differences: the conditions in which the trainings differ.
+        differences: the conditions in which the training runs differ.
         remark: a note, such as why this metric was chosen; empty if there is none.
 
     Examples:
@@ -248,10 +248,10 @@ def compare(
         methods: the methods to compare; by default all.
         metric: a column of the table of results; by default as in `leaderboard`.
         holm: correct for many comparisons (Holm 1979).
-        allow_unfair: compare trainings that differ in more than the method.
+        allow_unfair: compare training runs that differ in more than the method.
 
     Raises:
-        Unfair: the trainings are not equal, and ``allow_unfair`` is false.
+        Unfair: the training runs are not equal, and ``allow_unfair`` is false.
 
     Examples:
         >>> from likewise.protocols import Trial
@@ -290,7 +290,7 @@ def _collect(trainings: Trainings) -> TrainingTable:
     if not table.rows:
         raise UserError("no training is done yet: run likewise tournament")
     if all(row.get("stage") == "search" for row in table.rows):
-        raise UserError("all trainings belong to a search: run final trainings with likewise repeat")
+        raise UserError("all runs belong to a search: make final runs with likewise repeat")
     return table
 
 
@@ -306,7 +306,7 @@ def choose_metric(rows: Sequence[Row], metric: str | None = None) -> tuple[str, 
     sealed = sum(row.get(test) is None for row in done)
     if metric is not None or not sealed or any(row.get(val) is None for row in done):
         return metric or test, ""
-    which = "the training is" if len(done) == 1 else f"{sealed} of {len(done)} trainings are"
+    which = "the training run is" if len(done) == 1 else f"{sealed} of {len(done)} training runs are"
     return val, (
         f"Compared on validation classes, because {which} not measured on the test set, which is still sealed. The models "
         "were chosen on these classes, so the numbers are optimistic. likewise evaluate RUN --test opens the test set."

@@ -48,7 +48,7 @@ def model_file(run: Run, name: str | None) -> Path:
         >>> import tempfile
         >>> model_file(Run.create(tempfile.mkdtemp() + "/run", {}), None)
         Traceback (most recent call last):
-        likewise.app.errors.UserError: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model yet: likewise train --resume .../run continues its training
     """
     if name is None:
         name = "best" if (run.folder / "best.safetensors").exists() else LAST
@@ -56,8 +56,11 @@ def model_file(run: Run, name: str | None) -> Path:
     file = Path(name) if name.endswith(".safetensors") else run.folder / f"{name}.safetensors"
     if not file.is_file():
         there = [each for each in ("best", LAST) if (run.folder / f"{each}.safetensors").exists()]
-        listed = f"it has {' and '.join(there)}" if there else "it has none yet"
-        raise UserError(f"{run.folder} has no model {name}: {listed}")
+        if not there:
+            raise UserError(
+                f"{run.folder} has no model yet: likewise train --resume {run.folder} continues its training"
+            )
+        raise UserError(f"{run.folder} has no model {name}: it has {' and '.join(there)}")
     return file
 
 
@@ -77,7 +80,7 @@ def parts_of(
         >>> import tempfile, torch
         >>> parts_of(Run.create(tempfile.mkdtemp() + "/run", {}), {}, Machine(torch.device("cpu")), test=None)
         Traceback (most recent call last):
-        likewise.app.errors.UserError: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model yet: likewise train --resume .../run continues its training
     """
     with making("--clusters"):
         whole_number("clusterings", clusterings, 0)
@@ -258,7 +261,7 @@ def report_on(run: Run, config: Config, machine: Machine, *, test: Opening | Non
         >>> import tempfile, torch
         >>> report_on(Run.create(tempfile.mkdtemp() + "/run", {}), {}, Machine(torch.device("cpu")), test=None)
         Traceback (most recent call last):
-        likewise.app.errors.UserError: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model yet: likewise train --resume .../run continues its training
     """
     return write(run, parts_of(run, config, machine, test=test))
 

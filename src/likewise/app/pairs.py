@@ -1,4 +1,4 @@
-"""Trainings and evaluations of two encoders, on a table of pairs."""
+"""Train and evaluate two encoders on a table of pairs."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class StudyFile:
     Args:
         name: the name, also of its folder.
         what: a one-sentence description.
-        base: settings that all trainings share, as in ``likewise train``.
+        base: settings that all training runs share, as in ``likewise train``.
         methods: the settings that each method changes, by its name: usually the loss.
         vary: settings to vary; each combination is a separate experiment, by path: ``{"model.dim": [64, 128]}``.
         seeds: each training is repeated with every seed.
@@ -92,7 +92,7 @@ class StudyFile:
             _check_search(self)
 
     def trials(self) -> list[Trial]:
-        """All trainings of the study: for each seed and fold, all methods."""
+        """All training runs of the study: for each seed and fold, all methods."""
         folds = self.chosen_protocol().folds
         cells = list(itertools.product(itertools.product(*self.vary.values()), enumerate(folds)))
         configs = [self._configs(values, fold) for values, (_, fold) in cells]
@@ -136,7 +136,7 @@ class StudyFile:
         return self._config(with_paths(self.base, allow=self.allow), self.methods[method], {}, self.seeds[0])
 
     def planned(self) -> int:
-        """The number of trainings; no class of the study is imported."""
+        """The number of training runs; no class of the study is imported."""
         combinations = math.prod(len(values) for values in self.vary.values())
         return len(self.methods) * combinations * len(self.seeds) * len(self.chosen_protocol().folds)
 

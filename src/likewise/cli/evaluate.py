@@ -54,7 +54,7 @@ def run(words: Sequence[str]) -> int:
             options.error(f"--{name.replace('_', '-')} requires --table")
     begun = open_run(given.run)
     if not begun.finished:
-        note("this training has not ended")
+        note("the training of this run has not ended")
     test = given.why or "likewise evaluate --test" if given.test else None
     found = evaluate(begun, model=given.model, test=test, ks=given.ks, clusterings=given.clusters, allow=given.allow)
     for part in found.parts:

@@ -41,7 +41,7 @@ def note(text: str) -> None:
     """Print a note to the standard error.
 
     Examples:
-        >>> note("this training has not ended")
+        >>> note("the training of this run has not ended")
     """
     print(f"note: {text}", file=sys.stderr)
 

@@ -77,7 +77,7 @@ def _pack(options: Namespace) -> int:
     command = f"python -m likewise.app.execute {options.pack.name}"
     print(
         paragraph(
-            f"{missing} trainings are missing; {command} runs them on the machine to which you copy {options.pack}"
+            f"{missing} training runs are missing; {command} runs them on the machine to which you copy {options.pack}"
         )
     )
     return 0

@@ -70,7 +70,7 @@ def _print_outcome(report: StudyReport, trials: Study, command: Sequence[str]) -
 
 
 def _print_stopped(counts: Mapping[str, int], command: Sequence[str]) -> None:
-    print(f"stopped with {counts['missing']} trainings missing; to continue, run: {shlex.join(command)}")
+    print(f"stopped with {counts['missing']} training runs missing; to continue, run: {shlex.join(command)}")
 
 
 def print_report(report: StudyReport) -> None:
@@ -94,7 +94,7 @@ def print_report(report: StudyReport) -> None:
         print(
             "\n"
             + paragraph(
-                "not ranked: trainings may differ only in the method, but they differ in "
+                "not ranked: training runs may differ only in the method, but they differ in "
                 f"{differences}; --allow-unfair ranks them anyway and marks the table"
             )
         )
@@ -132,7 +132,7 @@ def print_search(report: StudyReport) -> int:
     behind = sum(result.note is not None for result in report.results)
     if behind:
         total = len(report.results)
-        print(paragraph(f"note: {behind} of {total} trainings never improved on the model before training"))
+        print(paragraph(f"note: {behind} of {total} training runs never improved on the model before training"))
     command = shlex.join(["likewise", "repeat", "--config", str(report.folder / "best.yaml")])
     print(f"\nnext, to train with several seeds and measure on the test set: {command}")
     return 0
@@ -157,7 +157,7 @@ class Screen:
     Examples:
         >>> with Screen() as screen:
         ...     screen.show([TrialState(Trial("circle", {}))], {})
-        0 of 1 trainings done
+        0 of 1 training runs done
     """
 
     def __init__(self) -> None:
@@ -220,7 +220,7 @@ class Screen:
         ahead = f", about {_minutes(seconds / fresh * left)} left" if fresh and left else ""
         failed = sum(each.state == "failed" for each in states)
         wrong = f", {failed} failed" if failed else ""
-        return f"{ended} of {len(states)} trainings done{wrong}{ahead}"
+        return f"{ended} of {len(states)} training runs done{wrong}{ahead}"
 
 
 def _count_ended(states: Sequence[TrialState]) -> int:

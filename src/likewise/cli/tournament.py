@@ -1,4 +1,4 @@
-"""``likewise tournament``: run many trainings, resumable, and rank the methods."""
+"""``likewise tournament``: train every method of a study, resumable, and rank the methods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="where results go (default: studies/NAME)")
     add_execution_options(parser)
     parser.add_argument(
-        "--allow-unfair", action="store_true", help="also rank trainings that differ in more than the method"
+        "--allow-unfair", action="store_true", help="also rank training runs that differ in more than the method"
     )
     options = parser.parse_args(words)
     if (options.study is None) == (options.preset is None):
@@ -52,6 +52,6 @@ def announce(study: StudyFile, folder: Path, trials: Study, execution: Execution
         >>> import tempfile
         >>> study = StudyFile("one", methods={"circle": {"loss": "CircleLoss"}}, base={"data": "Glyphs"})
         >>> announce(study, Path("studies/one"), Study(tempfile.mkdtemp() + "/study.db"), Execution(workers=2))
-        'one: 0 trainings, 2 workers, studies/one'
+        'one: 0 training runs, 2 workers, studies/one'
     """
-    return f"{study.name}: {len(trials.trials())} trainings, {execution}, {folder}"
+    return f"{study.name}: {len(trials.trials())} training runs, {execution}, {folder}"

@@ -46,7 +46,7 @@ def t_interval(values: Sequence[float] | Array, confidence: float = 0.95) -> Int
     r"""Compute the mean over repeats and its Student-t confidence interval.
 
     $\bar v \pm t_{n-1} \, s / \sqrt n$, where s is the standard deviation with n − 1 and t the quantile of Student's
-    distribution.  The interval assumes independent normal values, which the scores of trainings with different seeds
+    distribution.  The interval assumes independent normal values, which the scores of runs with different seeds
     approximate.  It covers other seeds, not other test sets; for those see `bootstrap`.
 
     The interval of a single value is infinite, because one value has no spread.
@@ -86,7 +86,7 @@ def bootstrap(
 
     The queries are drawn with replacement ``samples`` times; the interval is between the quantiles of the statistics of
     the draws (Efron 1979; with few queries it is somewhat too narrow).  It covers other test sets of the same kind with
-    the same embedding, not other trainings; for those see `t_interval`.
+    the same embedding, not other training runs; for those see `t_interval`.
 
     Queries of one class share their positives and their difficulty, so they are not independent, and an interval over
     single queries is too narrow.  With ``groups=labels`` whole classes are drawn instead, each with all its queries.
