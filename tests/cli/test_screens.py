@@ -215,7 +215,7 @@ def test_a_description_has_formula_and_source():
 def test_the_doctor_finds_everything_needed(capsys: pytest.CaptureFixture[str]):
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
-    assert re.search(r"\d+ of 10 tasks are ready", text)
+    assert re.search(r"\d+ of 9 tasks are ready", text)
     for package in ("torch", "umap-learn", "fonts", "cache", "cpu", "python"):
         assert f"  {package} " in text
 

@@ -7,6 +7,7 @@ import pickle
 import sys
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
 
 import numpy as np
 import pytest
@@ -282,6 +283,7 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch):
 
 def test_without_its_fonts(monkeypatch: pytest.MonkeyPatch, tmp_path):
     font_folder.cache_clear()
-    monkeypatch.setattr("matplotlib.get_data_path", lambda: str(tmp_path))
+    package = ModuleSpec("matplotlib", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("likewise.data.glyph_shapes.find_spec", lambda name: package)
     with pytest.raises(FileNotFoundError, match=r"needs the fonts of matplotlib, but .*DejaVuSans\.ttf is not there"):
         Glyphs()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -15,6 +18,7 @@ from likewise.losses import (
     ProxyNCALoss,
     WeightedSum,
 )
+from likewise.testing import loop_over
 from likewise.train import OptimizerConfig, parameter_groups
 from likewise.train.groups import make_optimizer
 from likewise.trunks import Embedder
@@ -178,11 +182,47 @@ def test_groups_that_are_no_mapping():
 )
 def test_settings_reach_the_optimizer(settings, kind, options):
     optimizer = make_optimizer(parameter_groups(linear(), MarginLoss(), settings), settings)
-    assert type(optimizer) is kind
+    assert isinstance(optimizer, kind)
     assert [row["lr"] for row in optimizer.param_groups] == [1e-4, SUGGESTED]
     for row in optimizer.param_groups:
         assert row["weight_decay"] == 1e-4
         assert {name: row[name] for name in options} == options
+
+
+@loop_over("name", ["AdamW", "Adam", "SGD", "RMSprop"])
+def test_optimizers_update_as_those_of_torch(name):
+    """The methods without decorators for the compiler do the same."""
+    settings = OptimizerConfig(name, lr=0.1)
+    ours, theirs = linear(), linear()
+    theirs.load_state_dict(ours.state_dict())
+    optimizer = make_optimizer(parameter_groups(ours, None, settings), settings)
+    defaults = {key: value for key, value in optimizer.defaults.items() if key != "decoupled_weight_decay"}
+    reference = getattr(torch.optim, name)(theirs.parameters(), **defaults)
+    for _ in range(3):
+        for model, each in ((ours, optimizer), (theirs, reference)):
+            each.zero_grad()
+            model(torch.ones(3, 6)).square().sum().backward()
+            each.step()
+        optimizer.load_state_dict(optimizer.state_dict())
+    assert all(torch.equal(*pair) for pair in zip(ours.parameters(), theirs.parameters(), strict=True))
+
+
+def test_a_step_does_not_import_the_compiler():
+    """The import takes seconds, and most trainings compile nothing."""
+    program = """
+import sys, torch
+from likewise.train import OptimizerConfig
+from likewise.train.groups import make_optimizer, parameter_groups
+for name in ("AdamW", "Adam", "SGD", "RMSprop"):
+    model, settings = torch.nn.Linear(2, 1), OptimizerConfig(name)
+    optimizer = make_optimizer(parameter_groups(model, None, settings), settings)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    optimizer.load_state_dict(optimizer.state_dict())
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_nothing_to_learn():

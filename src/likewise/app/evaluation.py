@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from likewise.app.build import Machine, Store, make_transform, this_machine
 from likewise.app.defaults import Config
-from likewise.app.errors import Note, UserError, making
+from likewise.app.errors import UserError, making
 from likewise.app.pairs import PairStore, mean_of_directions
 from likewise.app.parts import Parts, read_parts
 from likewise.app.recalls import recall_ks
@@ -274,15 +272,11 @@ def write(
     baselines: Mapping[str, Scores] | None = None,
     comparison: Sequence[Compared] = (),
 ) -> Path:
-    """Write a report; without scikit-learn the map uses PCA.
+    """Write a report.
 
     Examples:
         >>> import tempfile
         >>> write(Run.create(tempfile.mkdtemp() + "/run", {}), []).name
         'report.html'
     """
-    layout = "tsne"
-    if find_spec("sklearn") is None:
-        layout = "pca"
-        warnings.warn("the report's map uses PCA; for t-SNE, pip install 'likewise[report]'", Note, stacklevel=2)
-    return write_report(run.folder, parts, layout=layout, out=out, baselines=baselines, comparison=comparison)
+    return write_report(run.folder, parts, out=out, baselines=baselines, comparison=comparison)

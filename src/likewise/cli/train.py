@@ -235,18 +235,21 @@ def describe_cost(rows: Sequence[Mapping[str, Any]], start: float, rest: float |
             process.
 
     Examples:
-        >>> rows = [{"kind": "val", "seconds": 2.0}, {"kind": "end", "seconds": 9.0}]
-        >>> describe_cost(rows, 3.0, 10.5)
-        'steps 7.0 s; everything else 6.5 s: start 3.0 s, validation 2.0 s, report 1.5 s'
+        >>> rows = [{"kind": "start", "seconds": {"setup": 0.5, "first_step": 1.0}}]
+        >>> rows += [{"kind": "val", "seconds": 2.0}, {"kind": "end", "seconds": 9.0}]
+        >>> describe_cost(rows, 2.5, 11.0)
+        'steps 6.0 s; everything else 7.5 s: start 3.0 s, first step 1.0 s, validation 2.0 s, report 1.5 s'
     """
     spent = {
         kind: sum(row.get("seconds", 0.0) for row in rows if row.get("kind") == kind)
         for kind in ("val", "mining", "end")
     }
-    costs = {"start": start, "validation": spent["val"], "mining": spent["mining"]}
+    begun = next((row["seconds"] for row in rows if row.get("kind") == "start"), {"setup": 0.0, "first_step": 0.0})
+    costs = {"start": start + begun["setup"], "first step": begun["first_step"]}
+    costs |= {"validation": spent["val"], "mining": spent["mining"]}
     if rest is not None:
-        costs["report"] = max(0.0, rest - spent["end"])
-    steps = max(0.0, spent["end"] - spent["val"] - spent["mining"])
+        costs["report"] = max(0.0, rest - spent["end"] - begun["setup"])
+    steps = max(0.0, spent["end"] - spent["val"] - spent["mining"] - begun["first_step"])
     listed = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in costs.items() if seconds)
     return f"steps {steps:.1f} s; everything else {sum(costs.values()):.1f} s: {listed}"
 

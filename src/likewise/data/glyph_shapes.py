@@ -10,6 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -46,11 +47,10 @@ def font_folder() -> Path:
         >>> (font_folder() / "DejaVuSans.ttf").is_file()
         True
     """
-    try:
-        import matplotlib  # not pyplot: only a path is needed
-    except ImportError as missing:
-        raise ImportError("Glyphs needs matplotlib for its fonts: pip install 'likewise[train]'") from missing
-    folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
+    package = find_spec("matplotlib")  # its import takes half a second, and only the fonts are needed
+    if package is None or package.origin is None:
+        raise ImportError("Glyphs needs matplotlib for its fonts: pip install 'likewise[train]'")
+    folder = Path(package.origin).parent / "mpl-data" / "fonts" / "ttf"
     for face in FACES:
         if not (folder / f"{face}.ttf").is_file():
             raise FileNotFoundError(f"Glyphs needs the fonts of matplotlib, but {folder / face}.ttf is not there")

@@ -89,6 +89,10 @@ def _resolve_types(cls: Any) -> None:
     """Replace type names in the constructor's annotations by types: a name may be undefined in a subclass's module."""
     for field in dataclasses.fields(cls):
         declared = next(base for base in cls.__mro__ if field.name in inspect.get_annotations(base))
+        known = declared.__init__.__annotations__.get(field.name, "") if declared is not cls else ""
+        if not isinstance(known, str):  # resolved when the base was defined
+            cls.__init__.__annotations__[field.name] = known
+            continue
         holder = types.SimpleNamespace(__annotations__={field.name: declared.__annotations__[field.name]})
         names = vars(sys.modules.get(declared.__module__, types))
         with contextlib.suppress(NameError):  # a class inside a function, or a name for type checkers only

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import subprocess
-import sys
-from collections.abc import Callable
-from contextlib import suppress
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +16,6 @@ LAYOUTS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
 """Layouts by name, and their titles on the page."""
 
 COMPONENTS = 50
-ITERATIONS = 500
-"""Of t-SNE: half of scikit-learn's 1,000 gives a Kullback-Leibler divergence 2% to 6% higher in half the time."""
-
-APART = 1024
-"""From this many points on t-SNE runs in another process: it takes longer than the start of one."""
-
 FEWEST = 8
 """Below this many points neighborhoods are not meaningful, and the map shows principal components."""
 
@@ -41,10 +28,6 @@ def check_layout(layout: str) -> str:
         'tsne'
     """
     one_of("layout", layout, LAYOUTS)
-    if layout == "tsne" and find_spec("sklearn") is None:
-        raise ImportError(
-            "layout='tsne' needs scikit-learn, which is not installed: pip install 'likewise[report]', or layout='pca'"
-        )
     if layout == "umap":
         _umap()
     return layout
@@ -56,7 +39,8 @@ Places = tuple[NDArray[np.float64], str]
 def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
     """Places ``(n, 2)`` in [0, 1]² and the name of the method.
 
-    Unit-normalized embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.
+    Unit-normalized embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.  Only
+    UMAP uses the seed.
 
     Examples:
         >>> import torch
@@ -64,70 +48,18 @@ def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
         >>> places.shape, name
         ((3, 2), 'principal components')
     """
-    return start_layout(embeddings, layout, seed, apart=False)()
-
-
-def start_layout(embeddings: Tensor, layout: str, seed: int, *, apart: bool = True) -> Callable[[], Places]:
-    """Start a layout and return a function that waits for the result of `lay_out`.
-
-    Args:
-        embeddings: ``(n, d)``.
-        layout: see `LAYOUTS`.
-        seed: of the layout.
-        apart: whether t-SNE of many points may run in a separate process.
-
-    Examples:
-        >>> import torch
-        >>> start_layout(torch.eye(3), "pca", seed=0)()[1]
-        'principal components'
-    """
     points = _principal(unit(embeddings.double()), COMPONENTS)
     if len(points) < FEWEST:
         layout = "pca"
     if layout == "tsne":
-        check_layout(layout)
-        finish = _start_tsne(points.astype(np.float32), _start(points), seed, apart and len(points) >= APART)
-        return lambda: (_fitted(np.asarray(finish(), dtype=np.float64)), LAYOUTS[layout])
-    if layout == "umap":
+        places = tsne.fit_tsne(points.astype(np.float32), _start(points))
+    elif layout == "umap":
         neighbors = min(15, len(points) - 1)
         umap = _umap()(n_neighbors=neighbors, init=_start(points) * 1e5, random_state=seed, n_jobs=1)
         places = umap.fit_transform(points)
     else:
         places = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
-    return lambda: (_fitted(np.asarray(places, dtype=np.float64)), LAYOUTS[layout])
-
-
-def _start_tsne(
-    points: NDArray[np.float32], start: NDArray[np.float32], seed: int, apart: bool
-) -> Callable[[], NDArray[Any]]:
-    def compute() -> NDArray[Any]:
-        places: NDArray[Any] = tsne.fit_tsne(points, start, seed, ITERATIONS)
-        return places
-
-    if not apart or not sys.executable:
-        return compute
-    given = io.BytesIO()
-    np.savez(given, points=points, start=start)
-    # -P: a module in the current folder is not imported
-    command = [sys.executable, "-P", str(Path(tsne.__file__)), str(seed), str(ITERATIONS)]
-    try:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    except OSError:
-        return compute
-    assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as file:  # its return code reports the failure
-        file.write(given.getbuffer())
-
-    def wait() -> NDArray[Any]:
-        with process:
-            assert process.stdout is not None
-            data = process.stdout.read()
-        if process.returncode:
-            return compute()
-        places: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
-        return places
-
-    return wait
+    return _fitted(np.asarray(places, dtype=np.float64)), LAYOUTS[layout]
 
 
 def _principal(points: Tensor, most: int) -> NDArray[np.float64]:

@@ -20,6 +20,9 @@ SAMPLES = 1000
 PAIRS_OF = 8000
 """Images whose pairs make the histograms: 32 million pairs, a few seconds on two cores."""
 
+CHUNK_BYTES = 2**24
+"""Of a chunk of pairs: it stays in a core's cache, which halves the time."""
+
 BINS = 1200
 BARS = 60
 
@@ -146,7 +149,7 @@ def similarities(part: Part, *, seed: int) -> Similarities:
         rows = torch.randperm(total, generator=torch.Generator("cpu").manual_seed(seed))[:PAIRS_OF].sort().values
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CollapseWarning)
-        shape = geometry(part.embeddings[rows], part.labels[rows], bins=BINS)
+        shape = geometry(part.embeddings[rows], part.labels[rows], bins=BINS, memory=CHUNK_BYTES)
     pairs = len(rows) * (len(rows) - 1) // 2
     note = f"All {count(pairs)} pairs of the {many(total, 'image')}."
     if len(rows) < total:

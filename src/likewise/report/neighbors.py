@@ -11,7 +11,7 @@ from likewise.formula import unit
 from likewise.progress import track
 from likewise.report.part import Part
 
-ENTRIES = 2**23
+ENTRIES = 2**22
 """Maximum number of similarities in memory."""
 
 
@@ -64,11 +64,9 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
     for some in track(torch.split(rows, step), "neighbors"):
         scores = points[some] @ searched
         scores.masked_fill_(ids[some][:, None] == gallery, -torch.inf)
-        same = part.labels[some][:, None] == classes
-        own = scores.masked_fill(~same, -torch.inf).amax(dim=1)
-        other = scores.masked_fill(same, -torch.inf).amax(dim=1)
         # the first of tied neighbors, independent of the selection algorithm: a stable order of few candidates
         score, place = scores.topk(k, dim=1)
+        own, other = _best_of_both(scores, part.labels[some], classes, score, place)
         place, order = place.sort(dim=1, stable=True)
         score, by_score = score.gather(1, order).sort(dim=1, descending=True, stable=True)
         # -inf without another image of the class; +inf without another class
@@ -76,6 +74,19 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
         chunks.append((references[place.gather(1, by_score)], score, margin))
     index, score, margin = (torch.cat(each) for each in zip(*chunks, strict=True))
     return Neighbors(rows, index, score, margin)
+
+
+def _best_of_both(
+    scores: Tensor, labels: Tensor, classes: Tensor, score: Tensor, place: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Similarity to the nearest of the same class and of another; whole rows are read only where it is not among the first k."""
+    same = classes[place] == labels[:, None]
+    own, other = (score.masked_fill(left_out, -torch.inf).amax(dim=1) for left_out in (~same, same))
+    for best, of_class in ((own, True), (other, False)):
+        rest = best.isinf().nonzero()[:, 0]
+        left_out = (labels[rest][:, None] == classes) != of_class
+        best[rest] = scores[rest].masked_fill_(left_out, -torch.inf).amax(dim=1)
+    return own, other
 
 
 @dataclass(frozen=True)

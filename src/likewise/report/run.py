@@ -51,7 +51,7 @@ def write_report(
         comparison: runs to show side by side, in this order; they are not ranked.
         out: the file; by default ``report.html`` in the run folder.
         seed: of the random queries, of the map and of the bootstrap.
-        layout: of the map: ``"tsne"`` (scikit-learn), ``"umap"`` (umap-learn) or ``"pca"``.
+        layout: of the map: ``"tsne"``, ``"umap"`` (umap-learn) or ``"pca"``.
         title: of the page; by default the loss, the trunk and the data set.
 
     Returns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
@@ -9,19 +10,19 @@ from PIL import Image
 
 from likewise.progress import track
 from likewise.report.embedding_map import Map, draw_map
-from likewise.report.layout import start_layout
+from likewise.report.layout import lay_out
 from likewise.report.measure import Measured, Similarities, measure_part, similarities
 from likewise.report.neighbors import Confusion, Neighbors, confusions, nearest
 from likewise.report.part import Part
 from likewise.report.selection import choose_points, choose_queries
-from likewise.report.sprites import Sheet, Tile, fitting_sheets, sprite_sheets, thumbnail
+from likewise.report.sprites import SMALL, Sheet, Tile, fitting_sheets, sprite_sheets, thumbnail
 from likewise.report.words import count, many
 
 QUERIES, NEIGHBORS = 6, 8
 """Rows of a retrieval grid, and neighbors in a row."""
 
-POINTS = 2000
-"""Points of a map.  t-SNE lays out this many in about 4 s on one core."""
+POINTS = 1000
+"""Points of a map: one sheet of thumbnails."""
 
 PAIRS, EXAMPLES = 9, 2
 """Pairs of confused classes, and mistakes that are shown of each."""
@@ -160,7 +161,6 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         0
     """
     points = choose_points(part.labels, POINTS, seed)
-    finish_layout = start_layout(part.embeddings[points], layout, seed)  # slowest step, runs in parallel
     measured = measure_part(part, seed=seed)
     neighbors = nearest(part, NEIGHBORS)
     at = {int(row): place for place, row in enumerate(neighbors.rows)}
@@ -173,10 +173,9 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
     large = {row for rows in queries.values() for row in rows}
     large |= {other for row in large for other in neighbors.index[at[row]].tolist()}
     large |= {row for pair in pairs for example in pair.examples for row in example[:2]}
-    images = _thumbnails(part, sorted(large | set(points.tolist())))
-    sheets, tiles = sprite_sheets({row: images[row] for row in sorted(large)}, first=first)
-    on_map = {row: images[row] for row in points.tolist()}
-    more, dots = fitting_sheets(on_map, first=first + len(sheets), budget=budget)
+    large_images, small_images = _thumbnails(part, large, points.tolist())
+    sheets, tiles = sprite_sheets(large_images, first=first)
+    more, dots = fitting_sheets(small_images, first=first + len(sheets), budget=budget)
 
     quality = {} if measured is None else dict(zip(measured.rows.tolist(), measured.quality.tolist(), strict=True))
     grids = [
@@ -200,7 +199,7 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         summary=_summary(part),
         measured=measured,
         grids=Grids(number, grids),
-        map=draw_map(part, points, neighbors, dots, finish_layout(), number),
+        map=draw_map(part, points, neighbors, dots, lay_out(part.embeddings[points], layout, seed), number),
         similarities=described,
         confused=ConfusedPairs([_confused(part, pair, tiles) for pair in pairs]),
         mistakes=mistakes,
@@ -227,9 +226,18 @@ def _summary(part: Part) -> str:
     return text
 
 
-def _thumbnails(part: Part, rows: list[int]) -> dict[int, Image.Image]:
-    """The images that are shown, each read once and reduced to a thumbnail at once."""
-    return {row: thumbnail(part.image(row), LARGE) for row in track(rows, "thumbnails")}
+def _thumbnails(
+    part: Part, large: Collection[int], small: Collection[int]
+) -> tuple[dict[int, Image.Image], dict[int, Image.Image]]:
+    """Large and small thumbnails, by row; each image is read once."""
+    wanted = ((set(large), LARGE), (set(small), SMALL))
+    made: tuple[dict[int, Image.Image], dict[int, Image.Image]] = {}, {}
+    for row in track(sorted({*large, *small}), "thumbnails"):
+        image = part.image(row)
+        for (rows, side), thumbnails in zip(wanted, made, strict=True):
+            if row in rows:
+                thumbnails[row] = thumbnail(image, side)
+    return made
 
 
 def _make_neighbors(part: Part, neighbors: Neighbors, place: int, tiles: dict[int, Tile]) -> list[ShownImage]:

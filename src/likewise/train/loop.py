@@ -100,6 +100,7 @@ def train(
         >>> run.metrics("val")[0]["MAP@R"] < run.metrics("val")[-1]["MAP@R"], run.finished
         (True, True)
     """
+    begin = time.monotonic()
     optimizer, schedule = optimizer or OptimizerConfig(), schedule or ScheduleConfig()
     settings = settings or TrainConfig()
     groups = parameter_groups(model, loss, optimizer)
@@ -114,7 +115,7 @@ def train(
     check_space(Path(folder), model, loss, groups, settings)
     run = _open_run(Path(folder), description, resume, accelerator)
     with run.lock() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
-        training = _Training(*parts, accelerator, run, should_continue, lens, keep_start)
+        training = _Training(*parts, accelerator, run, should_continue, lens, keep_start, begin)
         seed_everything(seed + accelerator.process_index)
         training.restore(description, resume, allow_changes)
         training.run_to_end(stop_requested)
@@ -139,6 +140,7 @@ class _Training:
         should_continue: Callable[[Mapping[str, Any]], bool] | None,
         lens: Lens | None,
         keep_start: bool,
+        begin: float,
     ) -> None:
         self.model, self.loss, self.data, self.groups = model, loss, data, groups
         self.schedule, self.settings, self.accelerator, self.run = schedule, settings, accelerator, run
@@ -174,6 +176,7 @@ class _Training:
         self.looks = Looks(lens, main=accelerator.is_main_process)
         self.mining = Mining(data, settings, accelerator, loss)
         self.start_time = self.log_time = self.checkpoint_time = time.monotonic()
+        self.setup_seconds = self.start_time - begin
         # at first an estimate: the parameters and two moments of each at 200 MB/s
         self.checkpoint_seconds = 12.0 * sum(group.size for group in groups) / 200e6
 
@@ -195,6 +198,7 @@ class _Training:
         with show_progress("training", total, "step", done=progress.step, show=show) as self.advance:
             if validating and progress.step == 0:
                 self.validate()
+            self.steps_time = time.monotonic()
             step = self.new_step()
             while progress.epoch < settings.epochs and not self.out_of_patience() and not self.is_pruned:
                 if progress.epoch == settings.trunk_warmup > 0:
@@ -262,6 +266,9 @@ class _Training:
                 raise self.not_finite(error, progress.step + 1, batches) from None
             self.values_checked = True
             progress.step += 1
+            if progress.step == 1:
+                seconds = {"setup": self.setup_seconds, "first_step": time.monotonic() - self.steps_time}
+                self.note("start", seconds={name: round(each, 3) for name, each in seconds.items()})
             self.advance(1)
             if looked_at:
                 self.note("lens", **self.looks.after(embeddings, pairs[-1][1]))

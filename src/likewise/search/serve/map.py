@@ -86,7 +86,7 @@ def map_of(index: Index, layout: str = "pca") -> Map:
 
     Args:
         index: the index.
-        layout: ``"pca"``, which takes a moment, or ``"tsne"``, which takes a minute and needs scikit-learn.
+        layout: ``"pca"``, which takes a moment, or ``"tsne"``, which takes seconds.
 
     Examples:
         >>> import tempfile
