@@ -237,7 +237,7 @@ class RowKernels:
         return compute_histograms(self.batch, position, bins)
 
     def excess(self, limits: Tensor, classes: Tensor, *, apart: bool) -> tuple[Tensor, Tensor] | None:
-        """The excess of all negative pairs over limits; ``None`` for other batches than a small number of limits allows."""
+        """The excess of all negative pairs over limits; ``None`` unless labels give few limits per anchor on one process."""
         batch, relation = self.batch, self.batch.relation
         own = isinstance(relation, Labels) and relation.reference_labels is None and relation.valid is None
         # sums in steps need similarities of limited size

@@ -56,6 +56,24 @@ def _compute_traced(position: Tensor, positive: Tensor, negative: Tensor, bins: 
     return both.scatter_add(1, index, kept * (1.0 - upper)).scatter_add(1, index + 1, kept * upper)
 
 
+def add_up_weights(index: Tensor, upper: Tensor, kept: Tensor, bins: int) -> Tensor:
+    """Add up the weights of each row at the two nodes of each pair."""
+    weight = kept.to(upper.dtype)
+    upper = upper * weight
+    both = upper.new_zeros(len(upper), 2 * (bins + 1))
+    return both.scatter_add_(1, index, weight - upper).scatter_add_(1, index + 1, upper)
+
+
+def add_up_steps(index: Tensor, upper: Tensor, kept: Tensor, bins: int) -> Tensor:
+    """The same in whole numbers: their sum does not depend on the order of a GPU's atomic additions."""
+    whole = kept.long() * int(FIXED_POINT)
+    part = (upper * kept).double().mul_(FIXED_POINT).nan_to_num_(0.0).long()
+    sums = part.new_zeros(len(upper), 2 * (bins + 1))
+    sums.scatter_add_(1, index, whole - part).scatter_add_(1, index + 1, part)
+    undefined = torch.where(kept, upper * 0.0, 0.0).sum(dim=1, keepdim=True)
+    return (sums.double() / FIXED_POINT).to(upper.dtype) + undefined
+
+
 class _SoftHistograms(torch.autograd.Function):
     """The histograms of negatives and of positives in one row; the derivative by a position is a difference of two nodes."""
 
@@ -64,18 +82,8 @@ class _SoftHistograms(torch.autograd.Function):
         index, upper = _locate(position, positive, bins)
         kept = positive | negative
         ctx.save_for_backward(index, kept & (position >= 0.0) & (position <= bins))
-        if position.device.type == "cpu":
-            both = position.new_zeros(len(position), 2 * (bins + 1))
-            weight = kept.to(position.dtype)
-            upper = upper * weight
-            return both.scatter_add_(1, index, weight - upper).scatter_add_(1, index + 1, upper)
-        # floating-point sums depend on the order of atomic additions, integer ones do not
-        whole = kept.long() * int(FIXED_POINT)
-        part = (upper * kept).double().mul_(FIXED_POINT).nan_to_num_(0.0).long()
-        sums = part.new_zeros(len(position), 2 * (bins + 1))
-        sums.scatter_add_(1, index, whole - part).scatter_add_(1, index + 1, part)
-        undefined = torch.where(kept, upper * 0.0, 0.0).sum(dim=1, keepdim=True)
-        return (sums.double() / FIXED_POINT).to(position.dtype) + undefined
+        add_up = add_up_weights if position.device.type == "cpu" else add_up_steps
+        return add_up(index, upper, kept, bins)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:

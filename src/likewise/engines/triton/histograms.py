@@ -88,20 +88,19 @@ def write_histogram_kernel(spec: KernelSpec, position: Formula, tiles: Tiles) ->
 def _write_sums(writer: Writer, kept: str, over: str, bins: str) -> None:
     """Write the sums of one side: only nodes next to a pair of the tile are visited, the others are zero already."""
     number = f"tl.sum({kept}.to(tl.float32), axis=1)" if kept else "tl.full([BM], BN, tl.float32)"
-    low, high, near = "u", "u", "u"
+    low, high = "u", "u"
     if kept:
         # a position of −2 is away from every node
         low, high = f"tl.where({kept}, u, last)", f"tl.where({kept}, u, -2.0)"
-        near = high
     side = 0 if over == "positive" else 1
     for line in (
         f"place = out + ((2 * j + {side}) * ({bins} + 2)).to(tl.int64) * m + rows",
         f"tl.store(place + ({bins} + 1) * m, {number}, mask=here)",
-        f"positions = {near}",
+        f"kept_u = {high}",
         f"first = tl.maximum(tl.min(tl.min({low}, axis=1), axis=0).to(tl.int32), 0)",
-        f"end = tl.minimum(tl.max(tl.max({high}, axis=1), axis=0).to(tl.int32) + 2, {bins} + 1)",
+        f"end = tl.minimum(tl.max(tl.max(kept_u, axis=1), axis=0).to(tl.int32) + 2, {bins} + 1)",
         "for node in range(first, end):",
-        f"    weight = tl.maximum(1.0 - tl.abs(positions - node), 0.0, {ALL})",
+        f"    weight = tl.maximum(1.0 - tl.abs(kept_u - node), 0.0, {ALL})",
         "    tl.store(place + node * m, tl.sum(weight, axis=1), mask=here)",
     ):
         writer.line(line)
@@ -112,7 +111,7 @@ def write_lookup_kernel(spec: KernelSpec, position: Formula, tiles: Tiles, *, sy
 
     Args:
         spec: what the kernels have in common; the last leaves are the number of bins and the tables of positives and of
-            negatives, ``(m, bins)``.
+            negatives, ``(m, bins + 1)``, whose last column is zero.
         position: the position of a pair.
         tiles: the tiles that the kernel processes.
         symmetric: the references are the anchors: add the gradient of the mirrored pair.
@@ -133,14 +132,15 @@ def write_lookup_kernel(spec: KernelSpec, position: Formula, tiles: Tiles, *, sy
             _write_position(writer, position, bins)
             for line in [] if plain else write_masks(spec.pairing):
                 writer.line(line)
-            writer.line("known = (raw >= 0.0) & (raw <= last) & here[:, None] & there[None, :]")
+            # the last entry of a row is zero, for positions outside
             writer.line("node = tl.minimum(u, last - 1.0).to(tl.int32)")
+            writer.line(f"node = tl.where((raw >= 0.0) & (raw <= last), node, {bins})")
         anchors = "columns[None, :]" if mirrored else "rows[:, None]"
         for over in _name_sides(plain):
             kept = _write_kept(writer, spec, over, plain)
-            mask = f"known & {kept}" if kept else "known"
-            row = writer.write(f"{tables[over]} + {anchors}.to(tl.int64) * {bins}")
-            sums.append(writer.write(f"tl.load({row} + node, mask={mask}, other=0.0)"))
+            row = writer.write(f"{anchors} * ({bins} + 1)")
+            mask = f", mask={kept}, other=0.0" if kept else ""
+            sums.append(writer.write(f"tl.load({tables[over]} + ({row} + node){mask})"))
     tail = [f"g = {' + '.join(sums)}"]
     factors = [factor for factor in factors if factor != "1.0"]
     tail += store_gradient(factors, "here[:, None] & there[None, :]", scaled=spec.scaled, split=split)
@@ -237,9 +237,8 @@ class _Histograms(torch.autograd.Function):
     @refuse_second_derivative
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         job, (left, _) = ctx.job, ctx.saved_tensors
-        tables = [
-            job.layout.sort_rows(torch.diff(each.to(torch.float32), dim=1)).contiguous() for each in gradients[:2]
-        ]
+        slopes = [torch.diff(each.to(torch.float32), dim=1) for each in gradients[:2]]
+        tables = [job.layout.sort_rows(torch.nn.functional.pad(each, (0, 1))).contiguous() for each in slopes]
         with full_precision(left):
             writer = _HistogramGradients(job, tables)
             return (None, *job.layout.compute_gradients(writer, *ctx.needs_input_grad[1:]))
