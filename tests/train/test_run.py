@@ -14,7 +14,7 @@ import torch
 import yaml
 
 from likewise.train import Run
-from likewise.train.run import command_line, plain, surroundings
+from likewise.train.run import command_line, describe_environment, plain
 
 
 @pytest.fixture
@@ -82,12 +82,12 @@ def test_lines_are_json_for_everybody(run):
 
 def test_cutting_back(run):
     run.log("train", step=1, epoch=0.1)
-    size, _ = run.seal_metrics()
+    size, _ = run.sync_metrics()
     run.log("train", step=2, epoch=0.2)
-    run.forget_after(size)
+    run.truncate_metrics(size)
     assert [line["step"] for line in run.metrics()] == [1]
-    run.forget_after(size + 100)
-    assert run.seal_metrics()[0] == size
+    run.truncate_metrics(size + 100)
+    assert run.sync_metrics()[0] == size
 
 
 def test_an_opening_whose_evaluation_was_killed_is_counted_once(run):
@@ -177,7 +177,7 @@ def test_the_command_can_be_typed_again(monkeypatch):
 
 
 def test_surroundings():
-    around = surroundings()
+    around = describe_environment()
     assert around["versions"]["torch"] == torch.__version__
     assert set(around["hardware"]) >= {"cpu", "cores", "device"}
 
@@ -187,10 +187,12 @@ def test_the_hardware_is_what_is_used(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _=None: "a card")
-    used, there = (surroundings(device)["hardware"] for device in (torch.device("cpu"), torch.device("cuda", 1)))
+    used, there = (
+        describe_environment(device)["hardware"] for device in (torch.device("cpu"), torch.device("cuda", 1))
+    )
     assert (used["device"], used["devices"]) == ("cpu", 0)
     assert (there["device"], there["devices"]) == ("a card", 2)
-    assert surroundings()["hardware"]["device"] == "a card"
+    assert describe_environment()["hardware"]["device"] == "a card"
 
 
 def test_evaluations(run):

@@ -275,8 +275,8 @@ def test_the_description(tmp_path):
 def test_the_device_that_is_described_is_the_one_that_trains(tmp_path, monkeypatch):
     import likewise.train.description as description
 
-    asked, real = [], description.surroundings
-    monkeypatch.setattr(description, "surroundings", lambda device=None: asked.append(device) or real(device))
+    asked, real = [], description.describe_environment
+    monkeypatch.setattr(description, "describe_environment", lambda device=None: asked.append(device) or real(device))
     go(tmp_path / "run", linear(), square, vectors())
     assert asked == [torch.device("cpu")]
 

@@ -15,7 +15,7 @@ from likewise.data import ImageDataset
 from likewise.schema import SCHEMA
 from likewise.train.embedding import count
 from likewise.train.groups import Group
-from likewise.train.run import command_line, now, plain, surroundings
+from likewise.train.run import command_line, describe_environment, now, plain
 from likewise.train.sealed import Sealed
 from likewise.train.settings import OptimizerConfig, ScheduleConfig, TrainConfig
 
@@ -192,7 +192,7 @@ def describe(
         >>> said["model"]["parameters"], said["groups"]
         (3, {'model': {'lr': 0.0001, 'parameters': 3}})
     """
-    around = surroundings(device)
+    around = describe_environment(device)
     parameters = list(model.parameters())
     return {
         "schema": SCHEMA,

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from likewise.files import atomic_write
-from likewise.train.processes import from_all
+from likewise.train.processes import gather_numbers
 
 
 class NotFinite(RuntimeError):  # noqa: N818
@@ -42,7 +42,7 @@ class Collapsed(RuntimeError):  # noqa: N818
     """
 
 
-def insist_on(value: float, words: str, accelerator: Accelerator) -> None:
+def require_finite(value: float, words: str, accelerator: Accelerator) -> None:
     """Raise `NotFinite` on every process if the value of any of them is not finite.
 
     Args:
@@ -51,23 +51,25 @@ def insist_on(value: float, words: str, accelerator: Accelerator) -> None:
         accelerator: the processes.
 
     Examples:
-        >>> insist_on(float("inf"), "the loss was {value}", Accelerator(cpu=True))
+        >>> require_finite(float("inf"), "the loss was {value}", Accelerator(cpu=True))
         Traceback (most recent call last):
         likewise.train.guards.NotFinite: the loss was inf
     """
-    bad = {rank: x for rank, (x,) in enumerate(from_all([value], accelerator)) if not math.isfinite(x)}
+    bad = {rank: x for rank, (x,) in enumerate(gather_numbers([value], accelerator)) if not math.isfinite(x)}
     messages: dict[str, list[int]] = {}
     for rank, each in bad.items():
         messages.setdefault(words.format(value=each), []).append(rank)
     if bad:
-        raise NotFinite("; ".join(text + on(ranks, accelerator) for text, ranks in messages.items()), list(bad))
+        raise NotFinite(
+            "; ".join(text + name_processes(ranks, accelerator) for text, ranks in messages.items()), list(bad)
+        )
 
 
-def on(ranks: Sequence[int], accelerator: Accelerator) -> str:
+def name_processes(ranks: Sequence[int], accelerator: Accelerator) -> str:
     """The processes in words; an empty string if there is only one.
 
     Examples:
-        >>> on([0], Accelerator(cpu=True))
+        >>> name_processes([0], Accelerator(cpu=True))
         ''
     """
     if accelerator.num_processes == 1:
@@ -76,7 +78,7 @@ def on(ranks: Sequence[int], accelerator: Accelerator) -> str:
     return f" on process {listed} of {accelerator.num_processes}"
 
 
-def keep(
+def save_failed_batches(
     error: NotFinite, step: str, batches: Sequence[Sequence[Tensor]], folder: Path, accelerator: Accelerator
 ) -> str:
     """Save the batches of each process that failed, and return the message.
@@ -92,7 +94,7 @@ def keep(
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
         >>> batch = torch.zeros(2, 3), torch.tensor([0, 1])
-        >>> keep(NotFinite("the loss was nan"), "step 3", [batch], folder, Accelerator(cpu=True))
+        >>> save_failed_batches(NotFinite("the loss was nan"), "step 3", [batch], folder, Accelerator(cpu=True))
         'the loss was nan at step 3: the batch is in ...not-finite.safetensors; a lower learning rate or clip=1.0 may ...
         >>> [file.name for file in folder.iterdir()]
         ['not-finite.safetensors']
@@ -115,13 +117,13 @@ def keep(
     )
 
 
-def spread_of(embeddings: Tensor, accelerator: Accelerator) -> float:
+def measure_spread(embeddings: Tensor, accelerator: Accelerator) -> float:
     """The spread of the embeddings of all processes, from 0, all alike, to 1: one minus the squared length of the mean unit vector.
 
     Examples:
-        >>> spread_of(torch.tensor([[1.0, 0.0], [-3.0, 0.0]]), Accelerator(cpu=True))
+        >>> measure_spread(torch.tensor([[1.0, 0.0], [-3.0, 0.0]]), Accelerator(cpu=True))
         1.0
-        >>> spread_of(torch.ones(4, 4), Accelerator(cpu=True))
+        >>> measure_spread(torch.ones(4, 4), Accelerator(cpu=True))
         0.0
     """
     units = nn.functional.normalize(embeddings.float(), dim=1)

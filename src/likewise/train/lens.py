@@ -28,7 +28,7 @@ class Lens(Protocol):
         ...
         ...     def __call__(self, embeddings: Tensor, labels: Tensor) -> Mapping[str, Any]:
         ...         return {"length": float(embeddings.norm(dim=1).mean())}
-        >>> Looks(Length(), main=True).after(torch.ones(3, 4), torch.arange(3))["length"]
+        >>> LensHook(Length(), main=True).after(torch.ones(3, 4), torch.arange(3))["length"]
         2.0
     """
 
@@ -41,7 +41,7 @@ class Lens(Protocol):
         """Return the values to record for the embeddings of that step, without gradient, and their labels."""
 
 
-class Looks:
+class LensHook:
     """Calls an observer at its steps.
 
     Args:
@@ -49,7 +49,7 @@ class Looks:
         main: whether this is the main process, which observes the gathered batch.
 
     Examples:
-        >>> Looks(None, main=True).before(1)
+        >>> LensHook(None, main=True).before(1)
         False
     """
 

@@ -128,10 +128,14 @@ def embed_together(
         return embed(model, batches, precision=precision)
     for buffer in model.buffers():  # running averages differ between processes
         torch.distributed.broadcast(buffer, 0)
-    mine = [embed(model, [batch], precision=precision) for place, batch in enumerate(batches) if place % count == rank]
-    shares = gather_object([mine])
-    parts = [shares[place % count][place // count] for place in range(sum(map(len, shares)))]
-    return Embedded(*(torch.cat(each) for each in zip(*parts, strict=True)))
+    shard, labels = [], []
+    for number, batch in enumerate(batches):  # every process has all labels
+        labels.append(batch[1].cpu())
+        if number % count == rank:
+            shard.append(embed(model, [batch], precision=precision).embeddings)
+    shards = gather_object([shard])
+    embeddings = [shards[number % count][number // count] for number in range(len(labels))]
+    return Embedded(torch.cat(embeddings), torch.cat(labels))
 
 
 def step_batches(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequence[Any]]]:

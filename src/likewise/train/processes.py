@@ -49,12 +49,12 @@ def make_accelerator(settings: TrainConfig, folder: Path, device: str | None) ->
     return accelerator
 
 
-def on_every_process(module: Any, accelerator: Accelerator) -> Any:
+def wrap_for_processes(module: Any, accelerator: Accelerator) -> Any:
     """A module whose gradients are averaged over all processes, if there are several and it has trained parameters.
 
     Examples:
         >>> model = nn.Linear(1, 1)
-        >>> on_every_process(model, make_accelerator(TrainConfig(), Path("runs"), "cpu")) is model
+        >>> wrap_for_processes(model, make_accelerator(TrainConfig(), Path("runs"), "cpu")) is model
         True
     """
     if accelerator.num_processes == 1 or not isinstance(module, nn.Module):
@@ -70,11 +70,11 @@ def on_every_process(module: Any, accelerator: Accelerator) -> Any:
     return DistributedDataParallel(module, device_ids=ids, broadcast_buffers=not memory)
 
 
-def from_all(numbers: Sequence[float], accelerator: Accelerator) -> list[list[float]]:
+def gather_numbers(numbers: Sequence[float], accelerator: Accelerator) -> list[list[float]]:
     """All-gather numbers, in the order of ranks, so that all processes make the same decision.
 
     Examples:
-        >>> from_all([3, 4], make_accelerator(TrainConfig(), Path("runs"), "cpu"))
+        >>> gather_numbers([3, 4], make_accelerator(TrainConfig(), Path("runs"), "cpu"))
         [[3, 4]]
     """
     if accelerator.num_processes == 1:
@@ -95,11 +95,11 @@ def seed_everything(seed: int) -> None:
 
 
 @contextmanager
-def stop_requests() -> Iterator[Callable[[], bool]]:
+def catch_stop_signals() -> Iterator[Callable[[], bool]]:
     """Whether SIGINT or SIGTERM was received; a second signal ends the process as usual.
 
     Examples:
-        >>> with stop_requests() as requested:
+        >>> with catch_stop_signals() as requested:
         ...     requested()
         False
     """

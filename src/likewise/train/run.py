@@ -211,7 +211,7 @@ class Run:
                 left.unlink()
             yield
 
-    def seal_metrics(self) -> tuple[int, str]:
+    def sync_metrics(self) -> tuple[int, str]:
         """Sync ``metrics.jsonl``; its length and checksum, for a checkpoint."""
         file = self.folder / "metrics.jsonl"
         if not file.exists():
@@ -263,7 +263,7 @@ class Run:
             return [f"{file.name} is damaged"]
         return []
 
-    def forget_after(self, size: int) -> None:
+    def truncate_metrics(self, size: int) -> None:
         """Truncate ``metrics.jsonl`` to the state of a checkpoint: later lines will be measured again."""
         file = refuse_link(self.folder / "metrics.jsonl")
         if file.exists() and file.stat().st_size > size:  # a longer file would be filled with zeros
@@ -293,14 +293,14 @@ class Run:
                 os.fsync(file.fileno())
 
 
-def surroundings(device: torch.device | None = None) -> dict[str, Any]:
+def describe_environment(device: torch.device | None = None) -> dict[str, Any]:
     """The environment of a run: versions, hardware, the commit of the current folder.
 
     Args:
         device: the device of the computation; ``None``: a GPU if available.
 
     Examples:
-        >>> sorted(surroundings())
+        >>> sorted(describe_environment())
         ['commit', 'hardware', 'versions']
     """
     packages = ("torch", "numpy", "pillow", "accelerate", "safetensors")

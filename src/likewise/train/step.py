@@ -15,7 +15,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from likewise.distributed import distributed_batch
 from likewise.formula import can_read_values
 from likewise.train.chunks import Chunks
-from likewise.train.guards import insist_on
+from likewise.train.guards import require_finite
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -184,14 +184,14 @@ class Step:
         """Compute the loss of embeddings and back-propagate."""
         if can_read_values(embeddings):  # before the loss raises a less specific error
             finite = bool(embeddings.detach().isfinite().all())
-            insist_on(0.0 if finite else math.nan, "the embeddings were not finite", self.accelerator)
+            require_finite(0.0 if finite else math.nan, "the embeddings were not finite", self.accelerator)
         with distributed_batch():  # the loss of the whole batch, of which this process has a share
             value = self.loss(embeddings if embeddings.dtype == torch.float64 else embeddings.float(), labels)
         if not isinstance(value, Tensor) or value.ndim:
             what = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
             raise ValueError(f"loss must return one number, but it returns {what}")
         if self.watch:
-            insist_on(float(value.detach()), "the loss was {value}", self.accelerator)
+            require_finite(float(value.detach()), "the loss was {value}", self.accelerator)
         self.meter.add(value)
         self.accelerator.backward(value if parts == 1 else value / parts)
 
