@@ -91,7 +91,7 @@ class HardBatchSampler(MiningSampler):
         per_class: number of images per class; images of smaller classes are repeated.
         anchors: number of classes drawn at random; the others are their neighbors, the same number for each.
         normalize: scale the mean embeddings of classes to unit length before they are compared.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: the rank of this process, which takes whole classes of each batch.
         world_size: the number of processes that share each batch.
@@ -176,7 +176,7 @@ class HardPairSampler(MiningSampler):
         batch_size: of the batch that all processes share.
         pairs: how many positive pairs a batch has, each of another class; they share the rest of it evenly.
         neighbors: number of hard neighbors stored per image.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: the rank of this process, which takes whole pairs with their neighbors of each batch.
         world_size: the number of processes that share each batch.
@@ -261,7 +261,7 @@ class SmartMiningSampler(MiningSampler):
         batch_size: of the batch that all processes share.
         anchors: how many anchors a batch has; each brings a positive and as many negatives as there is room for.
         neighbors: from how many hard positives and negatives it is drawn: the fewer, the harder.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: the rank of this process, which takes whole anchors with their images of each batch.
         world_size: the number of processes that share each batch.

@@ -27,7 +27,7 @@ class HierarchicalSampler(ResumableSampler):
             level, the finest first.
         classes: how many different classes, the same number from each of the categories.
         per_class: number of images per class; images of smaller classes are repeated.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: the rank of this process, which takes whole classes of each batch.
         world_size: the number of processes that share each batch.

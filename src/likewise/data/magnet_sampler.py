@@ -34,7 +34,7 @@ class MagnetSampler(MiningSampler):
         clusters: number of clusters in a batch.
         per_cluster: number of images per cluster; images of smaller clusters are repeated.
         alpha: the gap of the Magnet loss by which first clusters are drawn.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: the rank of this process, which takes whole clusters of each batch.
         world_size: the number of processes that share each batch.

@@ -35,7 +35,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
         labels: one for each image.
         batch_size: of the batch that all processes share.
         settings: what else the batches depend on; a state is only loaded where they are the same.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: which share of each batch this process takes.
         world_size: the number of processes that share each batch.
@@ -194,7 +194,7 @@ class PerClassSampler(ResumableSampler):
         labels: one for each image.
         classes: number of different classes in a batch.
         per_class: how many images of each.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: the rank of this process, which takes whole classes of each batch.
         world_size: the number of processes that share each batch.
@@ -245,7 +245,7 @@ class PairSampler(ResumableSampler):
     Args:
         labels: one for each image.
         classes: number of different classes in a batch, which has twice as many images.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: which share of each batch this process takes: whole pairs.
         world_size: the number of processes that share each batch.

@@ -31,7 +31,7 @@ class SemiSupervisedSampler(MiningSampler):
         classes: number of different classes in a batch.
         per_class: how many images or views of each.
         labeled_classes: how many of the classes of a batch are labeled ones, where there are others; by default half.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices, that of the labeled images included.
         rank: the rank of this process, which takes whole classes of each batch.
         world_size: the number of processes that share each batch.

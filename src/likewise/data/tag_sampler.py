@@ -21,7 +21,7 @@ class MultiLabelSampler(ResumableSampler):
         tags: which image has which label, ``(n, C)`` booleans.
         classes: the number of different labels of a batch.
         per_class: the number of images drawn for each label.
-        steps: batches per epoch; by default as many as the number of images allows.
+        steps: batches per epoch; ``None``: the number of images divided by the size of a batch, but at least 1.
         seed: of all choices.
         rank: which share of each batch this process takes: the images of whole labels.
         world_size: the number of processes that share each batch.
