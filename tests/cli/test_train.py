@@ -137,7 +137,7 @@ def test_a_full_disk_is_one_sentence(here: Path, monkeypatch: pytest.MonkeyPatch
         patch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=3_000_000))
         assert main([*TRAIN, "--out", "run"]) == 2
     assert capsys.readouterr().err.endswith(
-        "run: models and checkpoints need 13 MB, but 3 MB are free: make room, or choose a folder on another disk\n"
+        "run: models and checkpoints need 13 MB, but 3 MB are free: free some space, or choose a folder on another disk\n"
     )
     assert not Path("run").exists()
 

@@ -186,7 +186,7 @@ def test_settings_reach_the_optimizer(settings, kind, options):
 
 
 def test_nothing_to_learn():
-    with pytest.raises(ValueError, match=r"^model must have a parameter that learns"):
+    with pytest.raises(ValueError, match=r"^model must have a trained parameter"):
         make_optimizer([], OptimizerConfig())
 
 

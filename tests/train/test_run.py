@@ -199,7 +199,9 @@ def test_evaluations(run):
     run.record_evaluation("val", {"R@1": np.float64(0.25)}, model="best")
     [line] = run.evaluations()
     assert (line["part"], line["opening"], line["metrics"]) == ("val", None, {"R@1": 0.25})
-    with pytest.raises(ValueError, match=r"^part must not be 'test' for a run whose test set was never opened$"):
+    with pytest.raises(
+        ValueError, match=r"^part must be 'val' for a run whose test set was never opened, but it is 'test'$"
+    ):
         run.record_evaluation("test", {"R@1": 0.5}, model="best")
     assert len(run.evaluations()) == 1
     run.record_opening("once", "best")
@@ -223,7 +225,7 @@ def test_a_run_is_trained_by_one_process(run):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"held\n"
         with (
-            pytest.raises(RuntimeError, match=r"must be trained by one process, but another one is at it$"),
+            pytest.raises(RuntimeError, match=r"must be used by one training process, but another one is running$"),
             run.lock(),
         ):
             pass

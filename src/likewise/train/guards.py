@@ -1,4 +1,4 @@
-"""Checks that stop a training, on all processes at once: the loss is not finite, or all embeddings are alike."""
+"""Errors that stop a training run on all processes: a loss that is not finite, or collapsed embeddings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from likewise.train.processes import gather_numbers
 
 
 class NotFinite(RuntimeError):  # noqa: N818
-    """The loss was not a finite number; the message names the file of the saved batch.
+    """Raised if the loss is not finite; the message names the file with the batch.
 
     Args:
         message: the message.
@@ -34,7 +34,7 @@ class NotFinite(RuntimeError):  # noqa: N818
 
 
 class Collapsed(RuntimeError):  # noqa: N818
-    """All embeddings have become alike.
+    """Raised if all embeddings have become alike.
 
     Examples:
         >>> issubclass(Collapsed, RuntimeError)
@@ -46,7 +46,7 @@ def require_finite(value: float, words: str, accelerator: Accelerator) -> None:
     """Raise `NotFinite` on every process if the value of any of them is not finite.
 
     Args:
-        value: of this process.
+        value: the value of this process.
         words: the message, with ``{value}`` for the value.
         accelerator: the processes.
 
@@ -66,7 +66,7 @@ def require_finite(value: float, words: str, accelerator: Accelerator) -> None:
 
 
 def name_processes(ranks: Sequence[int], accelerator: Accelerator) -> str:
-    """The processes in words; an empty string if there is only one.
+    """Format the ranks of processes for a message; an empty string if there is only one process.
 
     Examples:
         >>> name_processes([0], Accelerator(cpu=True))
@@ -81,12 +81,12 @@ def name_processes(ranks: Sequence[int], accelerator: Accelerator) -> str:
 def save_failed_batches(
     error: NotFinite, step: str, batches: Sequence[Sequence[Tensor]], folder: Path, accelerator: Accelerator
 ) -> str:
-    """Save the batches of each process that failed, and return the message.
+    """Save the batches of each process that failed, and return the message of the error.
 
     Args:
         error: the error and its processes.
-        step: the step of the training, in words.
-        batches: of images, labels and perhaps indices, of this process.
+        step: the training step, as text.
+        batches: batches of this process: images, labels and, optionally, indices.
         folder: where to save them.
         accelerator: the processes.
 
@@ -118,7 +118,9 @@ def save_failed_batches(
 
 
 def measure_spread(embeddings: Tensor, accelerator: Accelerator) -> float:
-    """The spread of the embeddings of all processes, from 0, all alike, to 1: one minus the squared length of the mean unit vector.
+    """Measure the spread of the embeddings of all processes: one minus the squared length of their mean unit vector.
+
+    It is 0 if all embeddings have the same direction, and at most 1.
 
     Examples:
         >>> measure_spread(torch.tensor([[1.0, 0.0], [-3.0, 0.0]]), Accelerator(cpu=True))
@@ -127,8 +129,8 @@ def measure_spread(embeddings: Tensor, accelerator: Accelerator) -> float:
         0.0
     """
     units = nn.functional.normalize(embeddings.float(), dim=1)
-    # an embedding of zeros counts in neither term
+    # an embedding of zeros adds nothing to either term
     sums = torch.cat([units.mean(dim=0), units.square().sum(dim=1).mean()[None]])
-    if accelerator.num_processes > 1:  # all have the same number of rows and must make the same decision
+    if accelerator.num_processes > 1:  # all have the same number of rows, and all must reach the same decision
         sums = accelerator.reduce(sums, reduction="mean")
     return max(0.0, float(sums[-1] - sums[:-1].square().sum()))
