@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from likewise.protocols.leaderboard import rank
+from likewise.protocols import rank
 from likewise.protocols.tournament import tournament
 from likewise.report.study import Study, StudyFigure, StudyTable, write_study
 from likewise.testing import loop_over
