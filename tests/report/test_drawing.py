@@ -16,8 +16,9 @@ from threadpoolctl import threadpool_limits
 from likewise.metrics import Interval
 from likewise.report import layout as layouts
 from likewise.report.axes import fit_axis, ticks
-from likewise.report.charts import Entry, Line, histogram, line_chart, row_chart, scatter, thin
+from likewise.report.charts import Line, histogram, line_chart, scatter, thin
 from likewise.report.layout import check_layout, lay_out, start_layout
+from likewise.report.row_charts import Entry, row_chart
 from likewise.report.sprites import Sheet, fitting_sheets, sprite_sheets, thumbnail
 from likewise.report.words import between, duration, percent, short
 from likewise.testing import loop_over
@@ -45,7 +46,7 @@ def test_tsne_in_another_process_is_the_same(monkeypatch: pytest.MonkeyPatch, tm
     """It imports nothing from the current folder, and a process that fails is replaced by the function itself."""
     part = make_part(classes=4, per_class=5)
     places, _ = lay_out(part.embeddings, "tsne", seed=0)
-    monkeypatch.setattr(layouts, "APART", 8)
+    monkeypatch.setattr(layouts, "SUBPROCESS_POINTS", 8)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sklearn.py").write_text("raise SystemExit('a stranger')")
     with monkeypatch.context() as patch:

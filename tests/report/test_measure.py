@@ -78,7 +78,7 @@ def test_numbers_and_intervals_are_those_of_the_metrics():
     assert found is not None
     alone = retrieval(part.embeddings, part.labels, reduce="none")
     assert found.over == "classes"
-    assert found.drawn == 12
+    assert found.group_count == 12
     for name in ("R@1", "MAP@R", "mAP"):
         assert found.scores[name] == bootstrap(alone[name], groups=part.labels, seed=5)
     assert "P@1" not in found.scores
@@ -98,7 +98,7 @@ def test_one_class_is_drawn_by_queries():
     part = Part("test", torch.randn(5, 3), torch.zeros(5, dtype=torch.int64), ["a"], lambda i: None)
     found = measure_part(part, seed=0)
     assert found is not None
-    assert (found.over, found.drawn) == ("queries", 5)
+    assert (found.over, found.group_count) == ("queries", 5)
 
 
 def test_best_and_worst_are_the_extremes_and_of_different_classes():

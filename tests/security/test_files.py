@@ -29,7 +29,7 @@ from likewise.app.serving import check_host
 from likewise.data import BrokenImage, ImageFolder, TooLarge, decode
 from likewise.losses import CircleLoss
 from likewise.metrics import retrieval
-from likewise.report.study_tables import csv_link
+from likewise.report.study_complete_table import csv_link
 from likewise.sanitize import hide_secrets
 from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders

@@ -9,7 +9,8 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from likewise.report.charts import Chart, RowChart
+from likewise.report.charts import Chart
+from likewise.report.row_charts import RowChart
 
 
 @dataclass(frozen=True)

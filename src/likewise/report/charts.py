@@ -8,14 +8,11 @@ from math import ceil, isfinite
 from typing import Any
 
 from likewise.report.axes import LARGE, PLAIN, SMALL, Axis, Frame, Tick, fit_axis, is_number
-from likewise.report.words import percent, short
+from likewise.report.words import short
 
 COLORS = 8
 POINTS = 240
 """Points of a line; of more, each is the mean of several."""
-
-
-# ---- charts with two axes
 
 
 @dataclass(frozen=True)
@@ -302,123 +299,3 @@ def _any_axis(values: Sequence[Any]) -> tuple[Callable[[Any], float], tuple[Tick
     log = min(values) > 0 and max(values) / min(values) >= 50
     axis = fit_axis(values, SMALL.left + 4, SMALL.right - 4, about=3, log=log, round_ends=False)
     return axis.at, axis.ticks, log
-
-
-# ---- charts with a row for each run or method
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What a row of a chart shows.
-
-    Args:
-        name: of the run or method.
-        color: the number of its color.
-        mean: a fraction; ``None`` where there is none.
-        low: the low end of its interval; ``None`` without one.
-        high: the high end.
-        note: after the number where there is no interval.
-        points: single values: a fraction, a text and whether it is drawn hollow.
-        is_baseline: whether it is a baseline.
-
-    Examples:
-        >>> Entry("triplet", 0, 0.51).low is None
-        True
-    """
-
-    name: str
-    color: int
-    mean: float | None
-    low: float | None = None
-    high: float | None = None
-    note: str = ""
-    points: tuple[tuple[float, str, bool], ...] = ()
-    is_baseline: bool = False
-
-
-@dataclass(frozen=True)
-class ChartRow:
-    """A row of a chart: places in percent of its width; ``None`` where there is nothing to draw.
-
-    Examples:
-        >>> row_chart("R@1", [Entry("a", 0, 0.5, 0.4, 0.6)]).rows[0].small
-        '40.0–60.0'
-    """
-
-    entry: Entry
-    text: str
-    small: str
-    at: float | None
-    low: float | None
-    high: float | None
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class RowChart:
-    """A number, with its interval or the values it is the mean of, for each of several runs or methods.
-
-    Args:
-        title: above it.
-        note: after the title.
-        rows: the runs or methods.
-        ticks: below.
-        kind: ``"bars"``, ``"intervals"`` or ``"points"``.
-        filter: shows its runs in the complete table of a study.
-
-    Examples:
-        >>> chart = row_chart("R@1", [Entry("a", 0, 0.5, 0.4, 0.6), Entry("b", 1, 0.45)])
-        >>> chart.kind, chart.ticks[0].text, chart.ticks[-1].text, chart.rows[0].at
-        ('intervals', '40', '60', 50.0)
-    """
-
-    title: str
-    note: str
-    rows: tuple[ChartRow, ...]
-    ticks: tuple[Tick, ...]
-    kind: str
-    filter: str = ""
-
-
-def row_chart(
-    title: str,
-    entries: Sequence[Entry],
-    *,
-    note: str = "",
-    kind: str = "intervals",
-    values: Sequence[float] = (),
-    filter: str = "",
-) -> RowChart:
-    """Lay out a row for each entry on one axis.
-
-    Args:
-        title: above it.
-        entries: the rows.
-        note: after the title.
-        kind: ``"bars"`` begin at zero and end at 100 percent, because a cut axis makes small gaps look large;
-            ``"intervals"`` and ``"points"`` have an axis that fits them.
-        values: further values that the axis covers, so that several charts share one.
-        filter: shows its runs in the complete table of a study.
-
-    Examples:
-        >>> row_chart("R@1", [Entry("a", 0, 0.61)], kind="bars").rows[0].at
-        61.0
-    """
-    axis = Axis(0.0, 1.0, 0.0, 100.0, ticks=tuple(Tick(float(x), str(x)) for x in (0, 25, 50, 75, 100)))
-    if kind != "bars":
-        own = [x for each in entries for x in (each.mean, each.low, each.high, *(v for v, _, _ in each.points))]
-        known = [min(max(x, 0.0), 1.0) for x in (*own, *values) if x is not None and isfinite(x)]
-        axis = fit_axis(known or [0.0, 1.0], 0.0, 100.0, about=4, factor=100.0)
-        if axis.low < 0.0 or axis.high > 1.0:
-            axis = fit_axis([max(axis.low, 0.0), min(axis.high, 1.0)], 0.0, 100.0, about=4, factor=100.0)
-    return RowChart(title, note, tuple(_chart_row(each, axis) for each in entries), axis.ticks, kind, filter)
-
-
-def _chart_row(entry: Entry, axis: Axis) -> ChartRow:
-    at = axis.at(entry.mean) if entry.mean is not None else None
-    low = high = None
-    small = entry.note
-    if entry.low is not None and entry.high is not None and isfinite(entry.low) and isfinite(entry.high):
-        low, high, small = axis.at(entry.low), axis.at(entry.high), f"{percent(entry.low)}–{percent(entry.high)}"
-    points = tuple(Point(axis.at(x), 50.0, text, "hollow" if hollow else "dot") for x, text, hollow in entry.points)
-    return ChartRow(entry, percent(entry.mean), small, at, low, high, points)

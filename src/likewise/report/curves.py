@@ -126,7 +126,7 @@ def _quantile(place: int) -> Read:
     return read
 
 
-def _on_positives(row: Row) -> object:
+def _weight_on_positives(row: Row) -> object:
     known = [row.get(name) for name in ("weight_positives", "weight_negatives")]
     numbers = [float(each) for each in known if isinstance(each, int | float)]
     return numbers[0] / sum(numbers) if len(numbers) == 2 and sum(numbers) > 0.0 else None
@@ -141,7 +141,7 @@ _SHARES: dict[tuple[str, str, str], dict[str, Read]] = {
         "heaviest 1%": _getter("heaviest_1"),
         "heaviest 10%": _getter("heaviest_10"),
     },
-    ("positives", "weight on {}", "percent of all weight"): {"positives": _on_positives},
+    ("positives", "weight on {}", "percent of all weight"): {"positives": _weight_on_positives},
 }
 """Charts of shares: of what, the title, the note, and what there is to draw."""
 
@@ -151,7 +151,7 @@ def _gradients(runs: Sequence[Run]) -> dict[str, Read]:
     if len(runs) > 1:
         return whole
     whole |= {"largest class": _quantile(4), "median class": _quantile(2)}
-    return whole | {f"all classes, {name}": _of_beside for name in _second_losses(runs)}
+    return whole | {f"all classes, {name}": _second_gradient for name in _second_losses(runs)}
 
 
 def _second_losses(runs: Sequence[Run]) -> list[str]:
@@ -160,7 +160,7 @@ def _second_losses(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(str(name) for name in named if name))
 
 
-def _of_beside(row: Row) -> object:
+def _second_gradient(row: Row) -> object:
     gradient, ratio = row.get("gradient"), row.get("ratio")
     return gradient * ratio if isinstance(gradient, int | float) and isinstance(ratio, int | float) else None
 

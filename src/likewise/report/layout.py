@@ -26,7 +26,7 @@ COMPONENTS = 50
 ITERATIONS = 500
 """Of t-SNE: half of scikit-learn's 1,000 gives a Kullback-Leibler divergence 2% to 6% higher in half the time."""
 
-APART = 1024
+SUBPROCESS_POINTS = 1024
 """From this many points on t-SNE runs in another process: it takes longer than the start of one."""
 
 FEWEST = 8
@@ -64,17 +64,17 @@ def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
         >>> places.shape, name
         ((3, 2), 'principal components')
     """
-    return start_layout(embeddings, layout, seed, apart=False)()
+    return start_layout(embeddings, layout, seed, allow_subprocess=False)()
 
 
-def start_layout(embeddings: Tensor, layout: str, seed: int, *, apart: bool = True) -> Callable[[], Places]:
+def start_layout(embeddings: Tensor, layout: str, seed: int, *, allow_subprocess: bool = True) -> Callable[[], Places]:
     """Start a layout and return a function that waits for the result of `lay_out`.
 
     Args:
         embeddings: ``(n, d)``.
         layout: see `LAYOUTS`.
         seed: of the layout.
-        apart: whether t-SNE of many points may run in a separate process.
+        allow_subprocess: whether t-SNE of many points may run in a separate process.
 
     Examples:
         >>> import torch
@@ -86,25 +86,27 @@ def start_layout(embeddings: Tensor, layout: str, seed: int, *, apart: bool = Tr
         layout = "pca"
     if layout == "tsne":
         check_layout(layout)
-        finish = _start_tsne(points.astype(np.float32), _start(points), seed, apart and len(points) >= APART)
-        return lambda: (_fitted(np.asarray(finish(), dtype=np.float64)), LAYOUTS[layout])
+        finish = _start_tsne(
+            points.astype(np.float32), _start(points), seed, allow_subprocess and len(points) >= SUBPROCESS_POINTS
+        )
+        return lambda: (_scale_to_square(np.asarray(finish(), dtype=np.float64)), LAYOUTS[layout])
     if layout == "umap":
         neighbors = min(15, len(points) - 1)
         umap = _umap()(n_neighbors=neighbors, init=_start(points) * 1e5, random_state=seed, n_jobs=1)
         places = umap.fit_transform(points)
     else:
         places = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
-    return lambda: (_fitted(np.asarray(places, dtype=np.float64)), LAYOUTS[layout])
+    return lambda: (_scale_to_square(np.asarray(places, dtype=np.float64)), LAYOUTS[layout])
 
 
 def _start_tsne(
-    points: NDArray[np.float32], start: NDArray[np.float32], seed: int, apart: bool
+    points: NDArray[np.float32], start: NDArray[np.float32], seed: int, allow_subprocess: bool
 ) -> Callable[[], NDArray[Any]]:
     def compute() -> NDArray[Any]:
         places: NDArray[Any] = tsne.fit_tsne(points, start, seed, ITERATIONS)
         return places
 
-    if not apart or not sys.executable:
+    if not allow_subprocess or not sys.executable:
         return compute
     given = io.BytesIO()
     np.savez(given, points=points, start=start)
@@ -146,7 +148,7 @@ def _start(points: NDArray[np.float64]) -> NDArray[np.float32]:
     return (two / max(float(two[:, 0].std()), 1e-12) * 1e-4).astype(np.float32)
 
 
-def _fitted(places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scale_to_square(places: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale each axis separately to the unit square: long distances on a map mean little."""
     low, high = places.min(axis=0), places.max(axis=0)
     fitted: NDArray[np.float64] = (places - low) / np.where(high - low > 1e-12, high - low, 1.0)

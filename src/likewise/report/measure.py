@@ -33,7 +33,7 @@ class Measured:
         over: what the bootstrap drew: ``"classes"`` or ``"queries"``.
         rows: the queries that have a positive.
         quality: MAP@R of each.
-        alone: number of queries without a positive, which are excluded.
+        without_positive: the number of queries without a positive, which are excluded.
 
     Examples:
         >>> import torch
@@ -47,10 +47,10 @@ class Measured:
     over: str
     rows: Tensor
     quality: Tensor
-    alone: int
+    without_positive: int
 
     @property
-    def drawn(self) -> int:
+    def group_count(self) -> int:
         """How many classes or queries there are to draw from."""
         return next(iter(self.scores.values())).count
 

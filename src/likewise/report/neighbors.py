@@ -124,13 +124,13 @@ def confusions(part: Part, neighbors: Neighbors, most: int, examples: int) -> li
         pair = (int(min(ours[at], theirs[at])), int(max(ours[at], theirs[at])))
         by_pair.setdefault(pair, []).append((int(neighbors.rows[at]), int(first[at]), float(score[at])))
     pairs = [
-        Confusion(pair, len(mistakes), sizes[pair[0]] + sizes[pair[1]], tuple(_apart(mistakes)[:examples]))
+        Confusion(pair, len(mistakes), sizes[pair[0]] + sizes[pair[1]], tuple(_drop_mirrored(mistakes)[:examples]))
         for pair, mistakes in by_pair.items()
     ]
     return sorted(pairs, key=lambda each: (-each.mistakes, -each.share, each.classes))[:most]
 
 
-def _apart(mistakes: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+def _drop_mirrored(mistakes: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
     """Without the second of two queries that find each other: it would show the same images again."""
     seen: set[frozenset[int]] = set()
     distinct = []

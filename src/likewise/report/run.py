@@ -11,12 +11,13 @@ from markupsafe import Markup
 from likewise.formula import whole_number
 from likewise.metrics import Interval
 from likewise.report.blocks import Cell, Charts, Code, Definitions, Fold, Group, Table, Text, yes_or_no
-from likewise.report.charts import COLORS, Entry, RowChart, row_chart
+from likewise.report.charts import COLORS
 from likewise.report.curves import Run, training_charts, weight_charts, weights_note
 from likewise.report.layout import check_layout
 from likewise.report.page import Folded, Page, Section, Tile, write_page
 from likewise.report.part import Compared, Part, Scores
 from likewise.report.record import Record, as_yaml, differences, read_run
+from likewise.report.row_charts import Entry, RowChart, row_chart
 from likewise.report.run_verdict import End, Seal, end_of, seal_of, title_of, verdict_of
 from likewise.report.view import View, view
 from likewise.report.words import between, count, many, meaning_of, percent, short, sort_metrics
@@ -178,7 +179,7 @@ def _numbers(views: list[View], baselines: dict[str, Scores], columns: list[str]
     measured = [(each.part.name, each.measured) for each in views if each.measured is not None]
     notes = []
     if measured:
-        over = ", ".join(f"the {count(each.drawn)} {each.over} of {name}" for name, each in measured)
+        over = ", ".join(f"the {count(each.group_count)} {each.over} of {name}" for name, each in measured)
         note = (
             f"In percent. Below each number is its 95% interval: a percentile bootstrap of 1,000 draws (seed {seed}) "
             f"over {over}. It covers the choice of {measured[0][1].over}, not the variation between trainings."
@@ -186,13 +187,13 @@ def _numbers(views: list[View], baselines: dict[str, Scores], columns: list[str]
         if runs := max(each.part.clusterings for each in views):
             note += f" NMI, AMI and F1: the mean of {many(runs, 'run')} of k-means, with the interval over them."
         for part, scores in measured:
-            if scores.alone:
+            if scores.without_positive:
                 have = (
                     "has no other image of its class and is"
-                    if scores.alone == 1
+                    if scores.without_positive == 1
                     else "have no other image of their class and are"
                 )
-                note += f" {many(scores.alone, 'query', 'queries')} of {part} {have} excluded."
+                note += f" {many(scores.without_positive, 'query', 'queries')} of {part} {have} excluded."
         notes.append(Text(note))
     meanings = Definitions([(name, meaning_of(name)) for name in columns if meaning_of(name)], "meanings")
     table = Table("Metrics", head, rows)
@@ -378,7 +379,7 @@ def _how_it_was_made(record: Record) -> Section:
         rest = {name: value for name, value in about.items() if name != "config"}
         title = "The whole description, run.yaml" + (" without the configuration" if config else "")
         blocks.append(Fold(title, [Code(as_yaml(rest))]))
-        blocks.append(Group("columns", [_recorded(about, "versions"), _recorded(about, "hardware")]))
+        blocks.append(Group("columns", [_describe_record(about, "versions"), _describe_record(about, "hardware")]))
     else:
         blocks.append(Text("Configuration, versions and hardware are not recorded.", "empty"))
     facts = [Markup("Folder <code>{}</code>").format(record.folder.name)]
@@ -388,7 +389,7 @@ def _how_it_was_made(record: Record) -> Section:
     return Section("run", "The run", blocks, link="Run")
 
 
-def _recorded(about: Mapping[str, Any], name: str) -> Group:
+def _describe_record(about: Mapping[str, Any], name: str) -> Group:
     values = about.get(name)
     if not isinstance(values, Mapping) or not values:
         return Group("", [Text("Not recorded.", "empty")], title=name.capitalize())

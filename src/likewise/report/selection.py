@@ -37,10 +37,10 @@ def choose_queries(
     generator = torch.Generator("cpu").manual_seed(seed)
     shuffled = torch.randperm(len(rows), generator=generator)
     orders = {"best": upward.flip(0), "worst": upward, "random": shuffled}
-    return {kind: _one_of_a_class(part, rows[order], most) for kind, order in orders.items()}
+    return {kind: _take_one_per_class(part, rows[order], most) for kind, order in orders.items()}
 
 
-def _one_of_a_class(part: Part, rows: Tensor, most: int) -> list[int]:
+def _take_one_per_class(part: Part, rows: Tensor, most: int) -> list[int]:
     seen: set[int] = set()
     chosen: list[int] = []
     for row in rows.tolist():

@@ -106,14 +106,14 @@ def sprite_sheets(
         for place, row in enumerate(some):
             y, x = divmod(place, COLUMNS)
             tiles[row] = Tile(number, 100.0 * x / max(1, columns - 1), 100.0 * y / max(1, lines - 1))
-        data = _encoded([thumbnails[row] for row in some], columns, lines, side, quality)
+        data = _encode_sheet([thumbnails[row] for row in some], columns, lines, side, quality)
         sheets.append(Sheet(number, columns, lines, data))
     return sheets, tiles
 
 
-def _encoded(images: Sequence[Image.Image], columns: int, rows: int, side: int, quality: int) -> str:
+def _encode_sheet(images: Sequence[Image.Image], columns: int, rows: int, side: int, quality: int) -> str:
     # images that are smaller than their place are enlarged to it, so that all are equally large on the page
-    images = [_enlarged(image, side) for image in images]
+    images = [_enlarge(image, side) for image in images]
     opaque = all(image.mode == "RGB" and image.size == (side, side) for image in images)
     # what no thumbnail covers is transparent where one shows its ground, and black where none can
     sheet = Image.new("RGB" if opaque else "RGBA", (columns * side, rows * side))
@@ -125,7 +125,7 @@ def _encoded(images: Sequence[Image.Image], columns: int, rows: int, side: int, 
     return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _enlarged(image: Image.Image, side: int) -> Image.Image:
+def _enlarge(image: Image.Image, side: int) -> Image.Image:
     scale = side / max(image.size)
     if scale <= 1.0:
         return image

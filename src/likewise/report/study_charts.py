@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from likewise.report.axes import is_number
-from likewise.report.charts import COLORS, Chart, Entry, Line, RowChart, line_chart, row_chart, scatter
+from likewise.report.charts import COLORS, Chart, Line, line_chart, scatter
+from likewise.report.row_charts import Entry, RowChart, row_chart
 from likewise.report.study_names import Row, experiment_names, filter_of, setting_columns
 from likewise.report.words import many, percent, short
 

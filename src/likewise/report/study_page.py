@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from likewise.report.blocks import Charts, Code, Definitions, Drawing, Fold, Group, Sentences, Table, Text
-from likewise.report.charts import COLORS, RowChart, row_chart
+from likewise.report.charts import COLORS
 from likewise.report.page import Page, Section
+from likewise.report.row_charts import RowChart, row_chart
 from likewise.report.study_charts import experiment_charts, scatters, search_charts
+from likewise.report.study_complete_table import complete_table
 from likewise.report.study_names import columns_of, filter_of
+from likewise.report.study_openings import openings_of
 from likewise.report.study_tables import (
     board_entries,
     board_table,
-    complete_table,
     failure_tables,
     matrix_table,
-    openings_of,
     search_table,
     tournament_table,
 )
@@ -137,7 +138,7 @@ def _tournament(study: Study) -> Section | None:
     return Section("tournament", "Tournament", blocks, "ranks in every experiment; 1 is best", "Tournament")
 
 
-def _captioned(caption: str, command: str) -> list[object]:
+def _caption_blocks(caption: str, command: str) -> list[object]:
     return [*([Text(caption)] if caption else []), *([Code(command, True)] if command else [])]
 
 
@@ -147,7 +148,7 @@ def _tables(study: Study) -> Section | None:
             "",
             [
                 Table(title, each.head, each.rows, "plain in-words" if each.words else "numbers"),
-                *_captioned(each.caption, each.command),
+                *_caption_blocks(each.caption, each.command),
             ],
             title=title,
         )
@@ -160,7 +161,7 @@ def _figures(study: Study) -> Section | None:
     drawings = [
         Drawing(title, each)
         if isinstance(each, bytes)
-        else Drawing(title, each.svg, _captioned(each.caption, each.command))
+        else Drawing(title, each.svg, _caption_blocks(each.caption, each.command))
         for title, each in study.figures.items()
     ]
     return Section("figures", "Figures", [Group("drawings", drawings)], link="Figures") if drawings else None

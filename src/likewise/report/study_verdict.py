@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.report.page import Tile
 from likewise.report.study_names import Row, name_of
-from likewise.report.study_tables import interval_of, openings_of, too_few
+from likewise.report.study_openings import openings_of
+from likewise.report.study_tables import interval_of, too_few
 from likewise.report.words import count, join_names, many, percent, points
 from likewise.text import metric_in_words
 
@@ -65,7 +66,7 @@ def _describe_ranks(study: Study, boards: Mapping[str, Sequence[Row]]) -> list[s
     return lines
 
 
-def _compared(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
+def _group_by_verdict(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
     """The methods after the first, by what is known about their difference from it."""
     first, *others = rows
     doubted = {
@@ -87,7 +88,7 @@ def _one(study: Study, rows: Sequence[Row]) -> list[str]:
     reached = f"{percent(first['mean'])}% ({_interval(first)})"
     if len(rows) == 1:
         return [f"{name_of(first)} has a mean {metric} of {reached}; there is no other method to compare it with."]
-    names = _compared(study, rows)
+    names = _group_by_verdict(study, rows)
     if len(names["better"]) == len(rows) - 1:
         others = name_of(rows[1]) if len(rows) == 2 else f"each of the {len(rows) - 1} others"
         lines = [f"{name_of(first)} is better by {metric} than {others}: {reached}."]
@@ -126,7 +127,7 @@ def _interval(row: Row) -> str:
 
 def _several(study: Study, boards: Mapping[str, Sequence[Row]]) -> list[str]:
     metric, over = metric_in_words(study.metric), many(len(boards), "setting")
-    names = {setting: _compared(study, rows) for setting, rows in boards.items()}
+    names = {setting: _group_by_verdict(study, rows) for setting, rows in boards.items()}
     rivals = {
         setting: [name for kind in ("unclear", "few", "unknown") for name in each[kind]]
         for setting, each in names.items()

@@ -193,7 +193,7 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         )
         for kind, rows in queries.items()
     ]
-    described = similarities(part, seed=seed)
+    shapes = similarities(part, seed=seed)
     mistakes = int((part.labels[neighbors.rows] != part.labels[neighbors.index[:, 0]]).sum())
     return View(
         part=part,
@@ -201,14 +201,14 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         measured=measured,
         grids=Grids(number, grids),
         map=draw_map(part, points, neighbors, dots, finish_layout(), number),
-        similarities=described,
-        confused=ConfusedPairs([_confused(part, pair, tiles) for pair in pairs]),
+        similarities=shapes,
+        confused=ConfusedPairs([_describe_confusion(part, pair, tiles) for pair in pairs]),
         mistakes=mistakes,
         sheets=sheets + more,
     )
 
 
-def _confused(
+def _describe_confusion(
     part: Part, pair: Confusion, tiles: dict[int, Tile]
 ) -> tuple[str, str, str, list[tuple[ShownImage, ShownImage]]]:
     one, other = (str(part.class_names[label]) for label in pair.classes)
