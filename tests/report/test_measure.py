@@ -143,7 +143,7 @@ def test_histograms_count_every_pair():
 
 def test_large_parts_are_sampled_and_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("likewise.report.measure.PAIRS_OF", 20)
-    assert similarities(make_part(), seed=0).note == "All 190 pairs of 20 images, drawn at random from the 72."
+    assert similarities(make_part(), seed=0).note == "All 190 pairs of 20 images, chosen at random from the 72."
 
 
 def test_a_collapse_is_said_and_not_warned_about():
@@ -178,7 +178,7 @@ def test_gallery_points_of_the_map_have_neighbors_in_the_gallery():
         ({"embeddings": torch.zeros(1, 2), "labels": torch.tensor([0])}, "at least two rows"),
         ({"labels": torch.tensor([0, 1, 2, 3])}, "labels must be indices of the 2 class_names, but one of them is 3"),
         ({"labels": torch.tensor([0, 1, -1, 1])}, "but one of them is -1"),
-        ({"is_query": torch.ones(4, dtype=torch.bool)}, "must leave both queries and gallery, but 4 of 4"),
+        ({"is_query": torch.ones(4, dtype=torch.bool)}, "must mark some rows, but not all, as queries, but 4 of 4"),
         ({"is_query": torch.tensor([0, 1, 0, 1])}, "is_query must be booleans"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Layouts of the embedding map: a plane that preserves neighbors."""
+"""Layouts of the embedding map: two-dimensional positions that preserve neighbors."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from likewise.formula import one_of, unit
 from likewise.report import tsne
 
 LAYOUTS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
-"""Layouts by name, and their titles on the page."""
+"""Layouts by name, with their titles on the page."""
 
 COMPONENTS = 50
 ITERATIONS = 500
-"""Of t-SNE: half of scikit-learn's 1,000 gives a Kullback-Leibler divergence 2% to 6% higher in half the time."""
+"""Iterations of t-SNE; scikit-learn's 1,000 give a Kullback-Leibler divergence 2% to 6% lower in twice the time."""
 
 SUBPROCESS_POINTS = 1024
-"""From this many points on t-SNE runs in another process: it takes longer than the start of one."""
+"""The number of points from which t-SNE runs in a separate process, because it takes longer than starting one."""
 
 FEWEST = 8
-"""Below this many points neighborhoods are not meaningful, and the map shows principal components."""
+"""With fewer points neighborhoods are not meaningful, and the map shows principal components."""
 
 
 def check_layout(layout: str) -> str:
-    """Refuse a layout that does not exist or whose package is not installed, before anything is computed.
+    """Check that a layout exists and that its package is installed.
 
     Examples:
         >>> check_layout("tsne")
@@ -54,9 +54,9 @@ Places = tuple[NDArray[np.float64], str]
 
 
 def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
-    """Places ``(n, 2)`` in [0, 1]² and the name of the method.
+    """Compute positions ``(n, 2)`` in [0, 1]², and return them with the name of the method.
 
-    Unit-normalized embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.
+    Embeddings are normalized and reduced to 50 principal components before t-SNE or UMAP.
 
     Examples:
         >>> import torch
@@ -72,9 +72,9 @@ def start_layout(embeddings: Tensor, layout: str, seed: int, *, allow_subprocess
 
     Args:
         embeddings: ``(n, d)``.
-        layout: see `LAYOUTS`.
-        seed: of the layout.
-        allow_subprocess: whether t-SNE of many points may run in a separate process.
+        layout: a name of `LAYOUTS`.
+        seed: the seed of the layout.
+        allow_subprocess: whether t-SNE of many points can run in a separate process.
 
     Examples:
         >>> import torch
@@ -110,14 +110,14 @@ def _start_tsne(
         return compute
     given = io.BytesIO()
     np.savez(given, points=points, start=start)
-    # -P: a module in the current folder is not imported
+    # -P: do not import modules from the current folder
     command = [sys.executable, "-P", str(Path(tsne.__file__)), str(seed), str(ITERATIONS)]
     try:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError:
         return compute
     assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as file:  # its return code reports the failure
+    with suppress(BrokenPipeError), process.stdin as file:  # the return code shows the failure
         file.write(given.getbuffer())
 
     def wait() -> NDArray[Any]:
@@ -133,23 +133,23 @@ def _start_tsne(
 
 
 def _principal(points: Tensor, most: int) -> NDArray[np.float64]:
-    """Coordinates along the largest principal directions, each with a fixed sign."""
+    """Return the coordinates along the first principal components, with deterministic signs."""
     centered = points - points.mean(dim=0)
     directions = torch.linalg.eigh(centered.T @ centered)[1].flip(1)[:, :most]
-    # an eigenvector's sign is anybody's choice: its largest entry is positive here
+    # the sign of an eigenvector is arbitrary: make its largest entry positive
     largest = directions.gather(0, directions.abs().argmax(dim=0, keepdim=True))
     coordinates: NDArray[np.float64] = (centered @ (directions * torch.where(largest < 0.0, -1.0, 1.0))).numpy()
     return coordinates
 
 
 def _start(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The first two principal components, scaled down so that t-SNE can still rearrange them."""
+    """Return the first two principal components, scaled down so that t-SNE can rearrange them."""
     two = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
     return (two / max(float(two[:, 0].std()), 1e-12) * 1e-4).astype(np.float32)
 
 
 def _scale_to_square(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale each axis separately to the unit square: long distances on a map mean little."""
+    """Scale each axis separately to the unit square; long distances on a map are not meaningful."""
     low, high = places.min(axis=0), places.max(axis=0)
     fitted: NDArray[np.float64] = (places - low) / np.where(high - low > 1e-12, high - low, 1.0)
     return fitted

@@ -1,4 +1,4 @@
-"""Nearest neighbors, and confused classes."""
+"""Nearest neighbors and confused classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from likewise.progress import track
 from likewise.report.part import Part
 
 ENTRIES = 2**23
-"""Maximum number of similarities in memory."""
+"""The maximum number of similarities in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +20,11 @@ class Neighbors:
     """The nearest references of some rows, nearest first, by cosine similarity.
 
     Args:
-        rows: the rows that were searched for, ``(m,)``.
-        index: the rows that were found, ``(m, k)``.
-        score: their similarities, ``(m, k)``.
-        margin: similarity to the nearest of the same class minus that of another class, ``(m,)``; −inf where
-            the class has no other image.
+        rows: the queries, ``(m,)``.
+        index: the rows of their neighbors, ``(m, k)``.
+        score: the similarities of the neighbors, ``(m, k)``.
+        margin: the similarity to the nearest row of the same class minus that of another class, ``(m,)``; −inf if the class
+            has no other image.
 
     Examples:
         >>> import torch
@@ -42,7 +42,7 @@ class Neighbors:
 
 
 def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
-    """The k nearest references of the queries, or of other rows; a row never finds itself.
+    """Find the k nearest references of the queries, or of other rows; a row is not its own neighbor.
 
     Examples:
         >>> import torch
@@ -57,7 +57,7 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
     points = unit(part.embeddings)
     searched, classes = points[references].T.contiguous(), part.labels[references]
     ids, gallery = part.ids, part.ids[references]
-    met = torch.bincount(gallery, minlength=int(ids.max()) + 1)[ids[rows]]  # references that a row never meets
+    met = torch.bincount(gallery, minlength=int(ids.max()) + 1)[ids[rows]]  # references that are excluded for a row
     k = max(1, min(k, len(references) - int(met.max())))
     step = max(1, ENTRIES // len(references))
     chunks = []
@@ -67,7 +67,7 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
         same = part.labels[some][:, None] == classes
         own = scores.masked_fill(~same, -torch.inf).amax(dim=1)
         other = scores.masked_fill(same, -torch.inf).amax(dim=1)
-        # the first of tied neighbors, independent of the selection algorithm: a stable order of few candidates
+        # a stable order, so that ties do not depend on the algorithm of topk
         score, place = scores.topk(k, dim=1)
         place, order = place.sort(dim=1, stable=True)
         score, by_score = score.gather(1, order).sort(dim=1, descending=True, stable=True)
@@ -84,9 +84,9 @@ class Confusion:
 
     Args:
         classes: their labels, the smaller first.
-        mistakes: queries of either whose nearest neighbor is of the other.
-        queries: queries of both.
-        examples: rows (query, its nearest neighbor), the most similar first.
+        mistakes: the number of queries of one class whose nearest neighbor has the other class.
+        queries: the number of queries of both classes.
+        examples: rows of queries and their nearest neighbors, with similarities, the most similar first.
 
     Examples:
         >>> Confusion((0, 1), 3, 12, ((4, 7),)).share
@@ -100,12 +100,12 @@ class Confusion:
 
     @property
     def share(self) -> float:
-        """The share of their queries that are mistaken for the other."""
+        """The share of mistakes among the queries of both classes."""
         return self.mistakes / self.queries
 
 
 def confusions(part: Part, neighbors: Neighbors, most: int, examples: int) -> list[Confusion]:
-    """The pairs of classes with the most mistakes among the nearest neighbors; of equals, the larger share first.
+    """Return the pairs of classes with the most mistakes; ties are sorted by their share.
 
     Examples:
         >>> import torch
@@ -131,7 +131,7 @@ def confusions(part: Part, neighbors: Neighbors, most: int, examples: int) -> li
 
 
 def _drop_mirrored(mistakes: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
-    """Without the second of two queries that find each other: it would show the same images again."""
+    """Remove the second of two queries that are each other's neighbors: it shows the same images."""
     seen: set[frozenset[int]] = set()
     distinct = []
     for query, neighbor, score in mistakes:

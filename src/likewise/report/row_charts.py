@@ -13,17 +13,17 @@ from likewise.report.words import percent
 
 @dataclass(frozen=True)
 class Entry:
-    """What a row of a chart shows.
+    """The data of one row of a chart.
 
     Args:
-        name: of the run or method.
-        color: the number of its color.
-        mean: a fraction; ``None`` where there is none.
-        low: the low end of its interval; ``None`` without one.
-        high: the high end.
-        note: after the number where there is no interval.
-        points: single values: a fraction, a text and whether it is drawn hollow.
-        is_baseline: whether it is a baseline.
+        name: the name of the run or method.
+        color: the number of the color.
+        mean: the mean, as a fraction; ``None`` if there is none.
+        low: the lower limit of the interval; ``None`` without an interval.
+        high: the upper limit of the interval.
+        note: a text after the number, if there is no interval.
+        points: single values: a fraction, a tooltip, and whether the point is hollow.
+        is_baseline: whether the row is a baseline.
 
     Examples:
         >>> Entry("triplet", 0, 0.51).low is None
@@ -42,7 +42,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """A row of a chart: places in percent of its width; ``None`` where there is nothing to draw.
+    """The geometry of one row: positions in percent of the width; ``None`` if there is nothing to draw.
 
     Examples:
         >>> row_chart("R@1", [Entry("a", 0, 0.5, 0.4, 0.6)]).rows[0].small
@@ -60,15 +60,15 @@ class ChartRow:
 
 @dataclass(frozen=True)
 class RowChart:
-    """A number, with its interval or the values it is the mean of, for each of several runs or methods.
+    """A chart with one row per run or method: a number with its interval, or with the values of which it is the mean.
 
     Args:
-        title: above it.
-        note: after the title.
+        title: the title.
+        note: a text after the title.
         rows: the runs or methods.
-        ticks: below.
+        ticks: the ticks of the axis.
         kind: ``"bars"``, ``"intervals"`` or ``"points"``.
-        filter: shows its runs in the complete table of a study.
+        filter: the filter that shows its runs in the complete table of a study.
 
     Examples:
         >>> chart = row_chart("R@1", [Entry("a", 0, 0.5, 0.4, 0.6), Entry("b", 1, 0.45)])
@@ -93,16 +93,16 @@ def row_chart(
     values: Sequence[float] = (),
     filter: str = "",
 ) -> RowChart:
-    """Lay out a row for each entry on one axis.
+    """Create a chart with one row per entry and a common axis.
 
     Args:
-        title: above it.
+        title: the title.
         entries: the rows.
-        note: after the title.
-        kind: ``"bars"`` begin at zero and end at 100 percent, because a cut axis makes small gaps look large;
-            ``"intervals"`` and ``"points"`` have an axis that fits them.
-        values: further values that the axis covers, so that several charts share one.
-        filter: shows its runs in the complete table of a study.
+        note: a text after the title.
+        kind: ``"bars"`` have an axis from 0 to 100 percent, because a truncated axis exaggerates differences;
+            ``"intervals"`` and ``"points"`` have an axis that fits the values.
+        values: additional values that the axis covers, so that several charts can have the same axis.
+        filter: the filter that shows its runs in the complete table of a study.
 
     Examples:
         >>> row_chart("R@1", [Entry("a", 0, 0.61)], kind="bars").rows[0].at

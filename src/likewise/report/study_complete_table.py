@@ -18,12 +18,12 @@ from likewise.sanitize import escape_formula
 
 @dataclass(frozen=True)
 class CompleteTable:
-    """Every training, with a filter and a download.
+    """The table of all runs, with a filter and a download.
 
     Args:
-        table: all rows.
-        count: how many there are.
-        csv: a link that holds all rows and columns, unrounded.
+        table: the table.
+        count: the number of rows, as text.
+        csv: a data URI with all rows and columns, not rounded.
 
     Examples:
         >>> complete_table([{"method": "a", "test R@1": 0.5}], ["method", "test R@1"], "test R@1").count
@@ -36,7 +36,7 @@ class CompleteTable:
 
 
 def complete_table(rows: Sequence[Row], columns: Sequence[str], metric: str) -> CompleteTable:
-    """Every training: a row for each, sorted by a click on a column.
+    """Create the table of all runs, which can be sorted and filtered.
 
     Examples:
         >>> made = complete_table([{"method": "a", "test R@1": 0.5}], ["method", "test R@1"], "test R@1")
@@ -55,7 +55,7 @@ def complete_table(rows: Sequence[Row], columns: Sequence[str], metric: str) -> 
         Cell(column, kind=kind.split()[0] if kind else "", filter=filter_name(column)) for column, kind in kinds.items()
     ]
     lines = [[_complete_cell(column, row.get(column), kind) for column, kind in kinds.items()] for row in rows]
-    return CompleteTable(Table("All trainings", head, lines, "all"), many(len(rows), "row"), csv_link(rows))
+    return CompleteTable(Table("All runs", head, lines, "all"), many(len(rows), "row"), csv_link(rows))
 
 
 def _complete_cell(column: str, value: Any, kind: str) -> Cell:
@@ -68,7 +68,7 @@ def _complete_cell(column: str, value: Any, kind: str) -> Cell:
 
 
 def csv_link(rows: Sequence[Row]) -> str:
-    """All rows and columns as a CSV file inside a link; texts that a spreadsheet would compute are escaped.
+    """Return all rows and columns as a data URI of a CSV file; texts that a spreadsheet would evaluate are escaped.
 
     Examples:
         >>> link = csv_link([{"method": "=a", "test R@1": -0.5}, {"method": "b, c", "test R@1": None}])

@@ -16,9 +16,9 @@ class Openings:
     """How often test sets were opened.
 
     Args:
-        times: by run.
-        unknown: trainings whose number of openings is not on record.
-        records: each opening on record, in order of time.
+        times: the number of openings of each run.
+        unknown: the number of runs whose openings are not recorded.
+        records: recorded openings, sorted by time.
 
     Examples:
         >>> opened = openings_of([{"method": "a", "run": "runs/1", "openings": 1}, {"method": "b", "openings": 0}], [])
@@ -32,31 +32,31 @@ class Openings:
 
     @property
     def total(self) -> int:
-        """All openings."""
+        """The total number of openings."""
         return sum(self.times.values())
 
     @property
     def once(self) -> int:
-        """Runs whose test set was opened once."""
+        """The number of runs whose test set was opened once."""
         return sum(each == 1 for each in self.times.values())
 
     @property
     def never(self) -> int:
-        """Runs whose test set was not opened."""
+        """The number of runs whose test set was not opened."""
         return sum(each == 0 for each in self.times.values())
 
     @property
     def repeated(self) -> dict[str, int]:
-        """Runs whose test set was opened more than once, and how often."""
+        """The runs whose test set was opened more than once, with the number of openings."""
         return {run: each for run, each in self.times.items() if each > 1}
 
     @property
     def early(self) -> set[str]:
-        """Runs whose test set was opened before training had ended."""
+        """The runs whose test set was opened before training had ended."""
         return {str(each["run"]) for each in self.records if each.get("finished") is False}
 
     def table(self) -> Table:
-        """Each opening on record."""
+        """Create the table of recorded openings."""
         rows: list[list[str | Cell]] = []
         for each in self.records:
             ended = Cell("–") if each.get("finished") is None else yes_or_no(each["finished"])
@@ -66,7 +66,7 @@ class Openings:
 
 
 def openings_of(rows: Sequence[Row], records: Sequence[Mapping[str, Any]]) -> Openings:
-    """How often test sets were opened, by run, and when.
+    """Count the openings of test sets by run.
 
     Examples:
         >>> openings_of([{"method": "a", "openings": None}], []).unknown

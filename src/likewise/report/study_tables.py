@@ -1,4 +1,4 @@
-"""The tables of a study's page: leaderboards, ranks, differences, failures, openings, and all trainings."""
+"""The tables of a study's page: leaderboards, ranks, differences, searches and failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from likewise.report.study_names import (
 from likewise.report.words import in_words, many, percent, points
 
 FEWEST = 3
-"""Minimum number of seeds or pairs for an interval: two leave one degree of freedom, and the width is arbitrary."""
+"""The minimum number of seeds or pairs for an interval: with two there is one degree of freedom, and the width is arbitrary."""
 
 
 def too_few(number: Any) -> bool:
@@ -35,7 +35,7 @@ def too_few(number: Any) -> bool:
 
 
 def interval_of(low: float | None, high: float | None, number: Any, noun: str, digits: int = 2) -> str:
-    """An interval in percent, or why there is none.
+    """Format an interval in percent, or why there is none.
 
     Examples:
         >>> (
@@ -56,7 +56,7 @@ def interval_of(low: float | None, high: float | None, number: Any, noun: str, d
 
 
 def board_entries(rows: Sequence[Row], colors: Mapping[str, int]) -> list[Entry]:
-    """The rows of a leaderboard for its chart.
+    """Return the entries of the chart of a leaderboard.
 
     Examples:
         >>> board_entries([{"rank": 1, "method": "a", "mean": 0.5, "seeds": 2, "low": 0.4, "high": 0.6}], {})[0].note
@@ -71,13 +71,13 @@ def board_entries(rows: Sequence[Row], colors: Mapping[str, int]) -> list[Entry]
 
 
 def board_table(rows: Sequence[Row], metric: str, setting: str, runs: str) -> Table:
-    """A leaderboard.
+    """Create the table of a leaderboard.
 
     Args:
-        rows: its rows.
-        metric: its name.
-        setting: its name among several leaderboards.
-        runs: the filter of its trainings in the complete table.
+        rows: the rows.
+        metric: the name of the metric.
+        setting: the name of the setting, if there are several leaderboards.
+        runs: the filter of its runs in the complete table.
 
     Examples:
         >>> table = board_table([{"rank": 1, "method": "a", "mean": 0.5, "marks": "one seed; 1 failed"}], "R@1", "", "")
@@ -108,7 +108,7 @@ def board_table(rows: Sequence[Row], metric: str, setting: str, runs: str) -> Ta
 
 
 def _behind(row: Row, *, first: bool) -> str | Cell:
-    """The distance from the first, and its interval."""
+    """Format the difference from the first method, and its interval."""
     if first:
         return ""
     if row.get("behind") is None:
@@ -126,7 +126,7 @@ def _behind(row: Row, *, first: bool) -> str | Cell:
 
 
 def tournament_table(tournament: Mapping[str, Any]) -> Table:
-    """Ranks in every experiment, colored by how good they are.
+    """Create the table of ranks in every experiment; the color shows the rank.
 
     Examples:
         >>> line = {"method": "a", "place": 1, "total": 1.0, "average": 1.0, "deviation": None, "complete": True}
@@ -175,7 +175,7 @@ def _rank(result: Mapping[str, Any] | None, most: int) -> Cell:
 
 
 def matrix_table(comparisons: Sequence[Mapping[str, Any]]) -> Table | None:
-    """Paired differences, row minus column; ``None`` where there are none.
+    """Create the table of paired differences, row minus column; ``None`` if there are none.
 
     Examples:
         >>> pair = {"a": "x", "b": "y", "mean": 0.02, "low": 0.01, "high": 0.03, "pairs": 5, "verdict": "better"}
@@ -211,7 +211,7 @@ def _difference(mean: float, low: float | None, high: float | None, verdict: str
 
 
 def search_table(search: Mapping[str, Sequence[Mapping[str, Any]]], colors: Mapping[str, int]) -> Table:
-    """For each method the number of rounds and the best of them, in the order given: a search ranks nothing.
+    """Create the table of a search: the number of rounds of each method and the best one, not ranked.
 
     Examples:
         >>> rounds = [{"point": {"x": n}, "value": n / 10, "status": "done"} for n in (1, 3, 2)]
@@ -239,14 +239,14 @@ def search_table(search: Mapping[str, Sequence[Mapping[str, Any]]], colors: Mapp
 
 
 def failure_tables(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Table]:
-    """Trainings that failed and those that were pruned, with what is known about why.
+    """Create tables of failed and pruned runs, with the reasons.
 
     Examples:
         >>> rows = [{"method": "a", "dim": d, "seed": 0, "status": s} for d, s in ((64, "done"), (128, "failed"))]
         >>> failure_tables(rows, ["method", "dim", "seed", "status"])["failed"].rows[0][1]
         'dim 128, seed 0'
     """
-    # a setting that all trainings share says nothing about one of them
+    # settings that are the same for all runs are not shown
     labels = {name for name in setting_columns(rows) if len({str(row.get(name)) for row in rows}) > 1}
     lines: dict[str, list[list[str | Cell]]] = {"failed": [], "pruned": []}
     for row in rows:
@@ -259,4 +259,4 @@ def failure_tables(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Tab
             error = str(row.get("error") or "no error is recorded")
             lines[str(row["status"])].append([str(row["method"]), ", ".join(setting), error, run])
     head = ["method", "setting", "reason", "run"]
-    return {status: Table(f"Trainings: {status}", head, each, "plain broken") for status, each in lines.items() if each}
+    return {status: Table(f"Runs: {status}", head, each, "plain broken") for status, each in lines.items() if each}

@@ -1,6 +1,6 @@
-"""t-SNE by scikit-learn, as a function and as a program.
+"""t-SNE with scikit-learn, as a function and as a program.
 
-As a program it runs in parallel with the measurements of a report, and imports nothing but numpy and scikit-learn::
+The program runs in parallel with other computations of a report, and imports only numpy and scikit-learn::
 
     python -P tsne.py SEED ITERATIONS < points.npz > places.npy
 """
@@ -23,13 +23,13 @@ Kullback-Leibler divergence of 0.401 instead of 0.397."""
 
 
 def fit_tsne(points: NDArray[np.float32], start: NDArray[np.float32], seed: int, iterations: int) -> Any:
-    """Return places ``(n, 2)`` in which neighbors among the points stay neighbors.
+    """Compute positions ``(n, 2)`` that preserve the neighbors of points.
 
     Args:
-        points: ``(n, d)``.
-        start: where each point starts, ``(n, 2)``.
-        seed: of the random numbers.
-        iterations: of gradient descent.
+        points: the points, ``(n, d)``.
+        start: the initial positions, ``(n, 2)``.
+        seed: the random seed.
+        iterations: the number of iterations of gradient descent.
 
     Examples:
         >>> import numpy as np
@@ -40,8 +40,8 @@ def fit_tsne(points: NDArray[np.float32], start: NDArray[np.float32], seed: int,
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    # Its threads wait for each other in thousands of short steps: a second one gains a quarter on an idle machine and
-    # loses a factor of twenty on a busy one.
+    # One thread: threads synchronize in thousands of short steps, so that a second one gains a quarter on an idle machine
+    # and loses a factor of twenty on a busy one.
     with threadpool_limits(1):
         return TSNE(
             n_components=2,
@@ -55,8 +55,8 @@ def fit_tsne(points: NDArray[np.float32], start: NDArray[np.float32], seed: int,
 
 
 def main() -> None:
-    """Read points from the standard input, and write their places to the standard output."""
-    data = sys.stdin.buffer.read()  # before the imports, which take a second: the writer need not wait
+    """Read points from the standard input, and write their positions to the standard output."""
+    data = sys.stdin.buffer.read()  # before the imports, which take a second, so that the writer does not wait
     import numpy as np
 
     given = np.load(io.BytesIO(data), allow_pickle=False)
