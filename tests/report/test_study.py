@@ -161,9 +161,7 @@ def test_what_is_unfair_is_not_ranked(tmp_path: Path):
     compared = [{**pair, "verdict": "better"}]
     study = Study("s", rows=rows, fairness=[difference()], tournament=found, comparisons=compared)
     page = page_of(study, tmp_path)
-    assert verdict(study, tmp_path).startswith(
-        "Not ranked: the runs differ in embedding size, not only in the method."
-    )
+    assert verdict(study, tmp_path).startswith("Not ranked: the runs differ in embedding size, not only in the method.")
     assert "The ranking was refused" in page
     assert 'class="heat"' not in page
     assert "gold" not in text_of(page)

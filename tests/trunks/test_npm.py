@@ -133,11 +133,11 @@ def test_tarballs_of_other_things_are_named(state, tmp_path: Path):
     for files, message in (
         ({"README.md": b""}, "must have one layers model, but it has 0 files model.json"),
         (whole | {"other/model.json": b"{}"}, "but it has 2 files model.json"),
-        (whole | {"net/model.json": b"{}"}, "must have a weightsManifest"),
+        (whole | {"net/model.json": b"{}"}, "must have a valid weightsManifest"),
         (whole | {"net/model.json": json.dumps({"weightsManifest": manifest}).encode()}, "'a' has others"),
         ({"net/model.json": whole["net/model.json"]}, "but package/net/shard0.bin is missing"),
         (whole | {"net/shard0.bin": bytes(20)}, "must contain all values of 'a', but its files are too short"),
-        (whole | {"net/shard0.bin": bytes(28)}, "but 4 bytes are left"),
+        (whole | {"net/shard0.bin": bytes(28)}, "but they have 4 more bytes"),
     ):
         pack(tmp_path / "other.tgz", files)
         with pytest.raises(ValueError, match=message):
@@ -163,7 +163,7 @@ def test_tarballs_that_are_damaged_or_too_large(tmp_path: Path, monkeypatch):
     with pytest.raises(ValueError, match="damaged or something else"):
         read_state(path)
     pack(path, whole | {"net/model.json": b"[" * 100_000})
-    with pytest.raises(ValueError, match="must have a weightsManifest"):
+    with pytest.raises(ValueError, match="must have a valid weightsManifest"):
         read_state(path)
     [group] = json.loads(whole["net/model.json"])["weightsManifest"]
     pack(path, whole | {"net/model.json": json.dumps({"weightsManifest": [group, group]}).encode()})

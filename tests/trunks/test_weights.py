@@ -114,7 +114,7 @@ def test_faults_are_named(state, tmp_path: Path):
         load_state(trunk, wrong)
     assert equal(trunk, before)  # nothing half loaded
     torch.save(arithmetic_state(build("resnet18")), tmp_path / "color.pt")
-    with pytest.raises(ValueError, match=r"resnet18's: 'conv1.weight' has the shape \(64, 3, 7, 7\)"):
+    with pytest.raises(ValueError, match=r"resnet18, but 'conv1.weight' has the shape \(64, 3, 7, 7\)"):
         build("resnet18", weights=tmp_path / "color.pt", in_channels=1)
 
 
