@@ -13,7 +13,7 @@ COLUMNS, ROWS = 32, 32
 """Columns and rows of a sheet; a sheet with thumbnails of 64 pixels needs 16 MiB of memory in a browser."""
 
 METHOD = 4
-"""The effort of the WebP encoder, from 0 to 6; higher values than 4 take twice the time for slightly smaller files."""
+"""The effort of the WebP encoder, from 0 to 6; higher values than 4 give smaller files in twice the time."""
 
 
 @dataclass(frozen=True)
