@@ -108,7 +108,9 @@ def test_when_it_mines_and_what_that_costs(tmp_path, photos, capsys):
 
 def test_what_it_refuses(tmp_path, photos):
     learned = loss_for(Data(loader(photos), in_order=in_order(photos)))
-    with pytest.raises(ValueError, match="must be all training images for a HierarchicalTripletLoss, which mines, but it is None"):
+    with pytest.raises(
+        ValueError, match="must be all training images for a HierarchicalTripletLoss, which mines, but it is None"
+    ):
         train(small(), learned, Data(loader(photos)), folder=tmp_path / "a", device="cpu")
     with pytest.raises(
         ValueError, match="mine_steps must be None if neither the sampler nor the loss mines, but it is 3"
