@@ -30,7 +30,7 @@ from likewise.app.build import make_pieces, this_machine
 from likewise.app.configuration import parse_request
 from likewise.app.layers import read_request
 from likewise.train.groups import make_optimizer, parameter_groups
-from likewise.train.lens import Looks
+from likewise.train.lens import LensHook
 from likewise.train.processes import make_accelerator
 from likewise.train.step import Meter, RecordedStep, Step
 
@@ -66,7 +66,7 @@ class Bench:
         step = Step(accelerator, model, loss, prepared, Meter(self.device), watch=device == "cpu")
         self.step: Step | RecordedStep = step if device == "cpu" else RecordedStep(step)
         self.batches = chain.from_iterable(repeat(pieces.data.train))
-        self.looks = Looks(pieces.lens, main=True)
+        self.looks = LensHook(pieces.lens, main=True)
 
     def wait(self) -> None:
         if self.device.type == "cuda":

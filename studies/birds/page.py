@@ -21,8 +21,8 @@ from benchmarks.harness import DOCS, MIB, fill, make_parser, read, table, versio
 from likewise import __version__, losses
 from likewise.app.conditions import read_conditions
 from likewise.data import TRANSFORMS
+from likewise.protocols import Leaderboard, rank
 from likewise.protocols.fairness import Difference
-from likewise.protocols.leaderboard import Leaderboard, rank
 from likewise.protocols.pairs import compare_all
 from likewise.protocols.protocol import PROTOCOLS
 from likewise.report.study import Study, StudyFigure, StudyTable, write_study

@@ -36,7 +36,7 @@ from likewise.losses import (
 )
 from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner, RandomMiner
 from likewise.train import Data, OptimizerConfig, Run, TrainConfig, train
-from likewise.train.lens import Looks
+from likewise.train.lens import LensHook
 from tests.train.small import (
     Interrupted,
     assert_same_runs,
@@ -518,13 +518,13 @@ def test_it_sees_a_memory_as_the_step_found_it(tmp_path: Path):
 
 
 def test_when_it_looks():
-    looks = Looks(Recorder(ContrastiveLoss(), every=4), main=True)
+    looks = LensHook(Recorder(ContrastiveLoss(), every=4), main=True)
     assert [step for step in range(1, 13) if looks.before(step)] == [1, 4, 8, 12]
-    assert not any(Looks(None, main=True).before(step) for step in range(9))
+    assert not any(LensHook(None, main=True).before(step) for step in range(9))
 
 
 def test_other_processes_say_nothing():
-    looks = Looks(Recorder(ContrastiveLoss(), every=1), main=False)
+    looks = LensHook(Recorder(ContrastiveLoss(), every=1), main=False)
     assert looks.before(1)
     assert looks.after(*batch()) == {}
 

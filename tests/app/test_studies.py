@@ -202,7 +202,7 @@ def test_a_pack_is_executed_once_at_a_time(capsys: pytest.CaptureFixture[str]):
     app.run_study({"base": TINY, "methods": {"circle": METHODS["circle"]}}, "study", execution=app.Execution(workers=0))
     app.pack_study("study", "pack")
     with open_study(Path("pack")).driving():
-        with pytest.raises(app.UserError, match="must be run by one process, but another one runs it"):
+        with pytest.raises(app.UserError, match="must be run by one process, but another one is running it"):
             app.execute_pack("pack")
         assert main(["pack"]) == 2
     assert main(["pack", "--minutes", "nan"]) == 2

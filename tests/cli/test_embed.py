@@ -169,7 +169,7 @@ def test_batches_become_smaller_when_memory_runs_out(run: Path, monkeypatch: pyt
 def test_a_model_on_its_own_is_shown_what_its_card_says(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
     shutil.copy(run / "best.safetensors", here / "alone.safetensors")
     assert main(["embed", "alone.safetensors", "photos", "-o", "e.npz"]) == 0
-    assert "shorter side 37, the middle 32 x 32, from the model's card" in capsys.readouterr().out
+    assert "shorter side 37 px, center crop of 32 px, from the model's card" in capsys.readouterr().out
     assert main(["embed", "alone.safetensors", "photos", "-o", "g.npz", "--transform", "glyphs"]) == 0
     assert main(["embed", "run", "photos", "-o", "r.npz"]) == 0
     assert np.array_equal(content("g.npz")["embeddings"], content("r.npz")["embeddings"])

@@ -32,7 +32,7 @@ def test_a_run_as_everything(run: Path, here: Path, capsys: pytest.CaptureFixtur
     card = (here / "out" / "README.md").read_text()
     assert "\n# Stripes\n" in card
     assert "- data: " in card
-    assert "Preprocessing: the transform glyphs" in card
+    assert "Preprocessing: whole image, scaled to 32 x 32 px" in card
 
     assert "levels of likewise's evaluation" in said
     assert told["onnx"]["takes"].startswith("images (B, H, W, 3) in uint8")

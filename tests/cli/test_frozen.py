@@ -88,7 +88,7 @@ def test_a_metric_of_embedded_photos_is_exported(run: Path):
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--model.head", "none", "--model.dim", "null"], "head must not be 'none' with freeze='trunk'"),
+        (["--model.head", "none", "--model.dim", "null"], "head must be 'linear' or 'mlp' with freeze='trunk'"),
         (["--model.freeze", "all"], "--model.freeze must be"),
         (["--train.trunk_warmup", "1"], "trunk_warmup must be 0"),
     ],

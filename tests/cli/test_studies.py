@@ -854,7 +854,7 @@ def test_a_second_driver_is_refused_before_it_changes_anything(capsys: pytest.Ca
         with table.driving():
             for each in (words, [*words, "--workers", "0"], ["study", "run", words[-1]]):
                 assert main(each) == 2
-                assert "study.db must be run by one process, but another one runs it" in capsys.readouterr().err
+                assert "study.db must be run by one process, but another one is running it" in capsys.readouterr().err
             assert main(["study", "pack", words[-1], "pack"]) == 2
             assert main(["study", "merge", words[-1]]) == 2
             assert main(["study", "export", words[-1]]) == 0

@@ -137,7 +137,7 @@ def test_a_full_disk_is_one_sentence(here: Path, monkeypatch: pytest.MonkeyPatch
         patch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=3_000_000))
         assert main([*TRAIN, "--out", "run"]) == 2
     assert capsys.readouterr().err.endswith(
-        "run: models and checkpoints need 13 MB, but 3 MB are free: make room, or choose a folder on another disk\n"
+        "run: models and checkpoints need 13 MB, but 3 MB are free: free some space, or choose a folder on another disk\n"
     )
     assert not Path("run").exists()
 
@@ -209,8 +209,13 @@ def test_default_batches_fit_the_classes_there_are(here: Path, capsys: pytest.Ca
         "\n".join(x for x in Path("quick.yaml").read_text().splitlines() if "sampler" not in x)
     )
     assert main([*TRAIN, "--train.epochs", "1", "--out", "run"]) == 0
-    assert "note: batches have 8 classes x 4 images: there are only 8 training classes" in capsys.readouterr().err
+    note = "note: batches have 8 classes x 4 images instead of 32 x 4, because there are 8 training classes"
+    assert f"{note}; an epoch has 1 batch, and --sampler.steps sets another number\n" in capsys.readouterr().err
     assert Run("run").description["config"]["sampler"]["init_args"]["classes"] == 8
+    assert main([*TRAIN, "--train.epochs", "1", "--out", "longer", "--sampler.steps", "3"]) == 0
+    assert f"{note}\n" in capsys.readouterr().err
+    options = Run("longer").description["config"]["sampler"]["init_args"]
+    assert (options["classes"], options["steps"]) == (8, 3)
 
 
 def test_asked_for_batches_are_not_changed(capsys: pytest.CaptureFixture[str]):

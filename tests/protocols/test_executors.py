@@ -207,7 +207,10 @@ def test_a_study_on_a_cluster_is_that_of_processes(cluster: str, tmp_path: Path,
 
 
 def test_two_drivers_of_one_study_are_refused(study: Study):
-    with study.driving(), pytest.raises(RuntimeError, match="must be run by one process, but another one runs it"):
+    with (
+        study.driving(),
+        pytest.raises(RuntimeError, match="must be run by one process, but another one is running it"),
+    ):
         Study(study.file).driving().__enter__()
 
 

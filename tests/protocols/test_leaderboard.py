@@ -16,9 +16,8 @@ from scipy import stats
 from likewise.app.comparisons import collect_trainings
 from likewise.app.conditions import read_conditions
 from likewise.app.run_rows import read_row
-from likewise.protocols import leaderboard
+from likewise.protocols import Leaderboard, Unfair, leaderboards, ranking
 from likewise.protocols.fairness import unfair_differences
-from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards
 from likewise.protocols.trial import Result, Trial
 from likewise.testing import loop_over
 from likewise.train import Run
@@ -56,7 +55,7 @@ def results(method: str, values: Any, *, config: dict[str, Any] | None = None, *
 def rank(trainings: Any, metric: str = METRIC, **options: Any) -> Leaderboard:
     """Rank results, runs or rows with their conditions, as commands do."""
     table = collect_trainings(trainings)
-    return leaderboard.rank(table.rows, metric, conditions=table.conditions, **options)
+    return ranking.rank(table.rows, metric, conditions=table.conditions, **options)
 
 
 def row(method: str, seed: int | None, value: float | None, **more: Any) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def test_an_unfair_ranking_says_so_in_the_table_itself():
     assert text.splitlines()[2].startswith("1*  margin")
     assert "unfair: embedding size 512" in text
     assert "unfair: embedding size 64" in text
-    assert "* Unfair: ranked although the trainings are not equal, as was asked for." in text
+    assert "* Unfair: ranked on request, although the runs differ in more than the method." in text
     assert (
         "embedding size: 512 (margin), 64 (triplet). More dimensions probably raise accuracy (the thesis, 3.5.1)."
         in text
@@ -189,18 +188,18 @@ def test_methods_with_other_seeds_have_no_pairs_and_it_is_said():
 def test_rows_alone_cannot_vouch_for_equality():
     board = rank([row("a", 0, 0.5), row("b", 0, 0.4)])
     assert not board.checked
-    assert "was not checked" in board.text()
+    assert "Not checked: whether the runs differ" in board.text()
 
 
 def test_conditions_can_be_given_with_rows():
     rows = [row("a", 0, 0.5), row("b", 0, 0.4)]
     one, other = (read_conditions({"config": configured(pool=pool), "seed": 0}) for pool in ("avg", "gem"))
-    assert leaderboard.rank(rows, conditions=[one, one]).checked
-    assert not leaderboard.rank(rows, conditions=[one, None]).checked
+    assert ranking.rank(rows, conditions=[one, one]).checked
+    assert not ranking.rank(rows, conditions=[one, None]).checked
     with pytest.raises(Unfair, match="pooling"):
-        leaderboard.rank(rows, conditions=[one, other])
+        ranking.rank(rows, conditions=[one, other])
     with pytest.raises(ValueError, match="conditions must have an entry for each of 2 rows, but it has 1"):
-        leaderboard.rank(rows, conditions=[one])
+        ranking.rank(rows, conditions=[one])
 
 
 def searched(method: str, rounds: int, option: str = "loss.alpha") -> list[Result]:
@@ -362,13 +361,13 @@ def test_a_run_that_has_not_ended_is_no_result(tmp_path: Path):
 def test_bad_input_is_one_sentence(wrong: Any):
     with pytest.raises(TypeError, match=r"^trainings must hold folders, runs, results or rows, but entry 0 is a"):
         rank(wrong)
-    with pytest.raises(TypeError, match=r"^rows must be a list of dicts, one per training, but entry 0 is a"):
-        leaderboard.rank(wrong)
+    with pytest.raises(TypeError, match=r"^rows must be a list of dicts, one per run, but entry 0 is a"):
+        ranking.rank(wrong)
 
 
 def test_the_refusal_holds_what_the_check_found():
     one, other = (read_conditions({"config": configured(dim=dim), "seed": 0}) for dim in (512, 64))
     expected = [each for each in unfair_differences({"a": one, "b": other}) if each.severity == "unfair"]
     with pytest.raises(Unfair) as refusal:
-        leaderboard.rank([row("a", 0, 0.5), row("b", 0, 0.4)], conditions=[one, other])
+        ranking.rank([row("a", 0, 0.5), row("b", 0, 0.4)], conditions=[one, other])
     assert list(refusal.value.differences) == expected

@@ -58,7 +58,7 @@ def test_each_says_of_itself_what_it_does():
     assert "10 folds" in said["thesis-folds"]
     assert "at random" in said["thesis-folds"]
     assert "in their order" in said["reality-check"]
-    assert "own validation part" in said["own-validation"]
+    assert "validation part of the data set" in said["own-validation"]
     assert len(set(said.values())) == len(said)
 
 

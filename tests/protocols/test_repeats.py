@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from likewise.protocols.leaderboard import rank
+from likewise.protocols import rank
 from likewise.protocols.pairs import NoPairs, compare, compare_all, compare_sides
-from likewise.protocols.repeats import name_of, per_cent, shared_labels, summarize
+from likewise.protocols.repeats import format_percent, name_of, shared_labels, summarize
 from likewise.protocols.significance import flip_p, holm, paired_p
 from likewise.testing import loop_over
 from studies.published import published
@@ -75,7 +75,7 @@ def test_two_seeds_have_no_interval_and_no_verdict():
     assert compared.difference.low > 0.0
     assert compared.verdict == "not distinguishable"
     assert str(compared) == (
-        "a and b are not distinguishable by R@1 (a is 10.0 points above, 2 pairs: too few to tell, 3 or more are needed)"
+        "a and b are not distinguishable by R@1 (a is 10.0 points above, 2 pairs: at least 3 are needed)"
     )
     board = rank(rows, metric="test R@1").text()
     assert "interval over" in board
@@ -132,7 +132,10 @@ def test_only_metrics_of_which_more_is_better_can_be_compared(metric: str):
 def test_names_and_labels():
     assert name_of({"method": "a", "dim": 64}, ("method", "dim")) == "a, dim 64"
     assert shared_labels([row("a", 0, 0.5, dim=64, loss="L", run="r", year=2019) | {"loss.alpha": 2.0}]) == ["dim"]
-    assert per_cent(summarize(table(a=(0.2, 0.22, 0.21)))[0].interval) == "21.00 (95% interval 18.52 to 23.48, 3 seeds)"
+    assert (
+        format_percent(summarize(table(a=(0.2, 0.22, 0.21)))[0].interval)
+        == "21.00 (95% interval 18.52 to 23.48, 3 seeds)"
+    )
 
 
 # ---- p-values
@@ -262,7 +265,7 @@ def test_leftovers_are_said():
     rows = [*table(a=(0.5, 0.6, 0.7, 0.8), b=(0.4, 0.5)), row("b", 7, 0.1), row("b", 8, None) | {"status": "failed"}]
     found = compare(rows, "a", "b")
     assert (found.unpaired, found.failed) == ((2, 1), (0, 1))
-    assert str(found).endswith("; 2 trainings of a and 1 training of b had no partner; 1 training of b failed")
+    assert str(found).endswith("; 2 runs of a and 1 run of b had no partner; 1 run of b failed")
 
 
 def test_sentences():
@@ -278,7 +281,7 @@ def test_sentences():
     assert str(noise).endswith(
         f", 5 pairs; with 5 pairs a difference of about {100 * half:.1f} would be detected with 50% power)"
     )
-    assert "one pair: how far others would scatter is not known" in str(compare(table(A=(0.5,), B=(0.4,)), "A", "B"))
+    assert "one pair: the variation between pairs is unknown" in str(compare(table(A=(0.5,), B=(0.4,)), "A", "B"))
     assert "on validation classes" in str(compare([{"method": m, "val R@1": 0.5} for m in "ab"], "a", "b", "val R@1"))
 
 
@@ -313,7 +316,7 @@ def test_comparisons_that_cannot_be_made():
     rows = table(a=(0.5,), b=(0.4,))
     with pytest.raises(ValueError, match=r"^b must be one of the rows' method \(a, b\), but it is 'c'"):
         compare(rows, "a", "c")
-    with pytest.raises(ValueError, match="a and b must be two, but both are 'a'"):
+    with pytest.raises(ValueError, match="a and b must be different methods, but both are 'a'"):
         compare(rows, "a", "a")
     with pytest.raises(NoPairs, match="'a' and 'b' have none"):
         compare([row("a", 0, 0.5), row("b", 1, 0.5)], "a", "b")

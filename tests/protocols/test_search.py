@@ -25,7 +25,7 @@ from likewise.miners import MultiSimilarityMiner
 from likewise.protocols.bayes import Bayesian, Random
 from likewise.protocols.grid import CoordinateGrid
 from likewise.protocols.packing import merge_study, pack_study
-from likewise.protocols.search import Search, best, history, hopeless, is_over, next_points, plan, prune
+from likewise.protocols.search import Search, best, history, is_hopeless, is_over, next_points, plan, prune
 from likewise.protocols.space import Choice, Range, Tried, at_point, space_of
 from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial
@@ -108,7 +108,7 @@ class TestSpace:
             (lambda: Range(1.0, 1.0), "low must be a number < high"),
             (lambda: Range(0.0, 1.0, log=True), "low must be > 0 on a logarithmic scale, but it is 0.0"),
             (lambda: Range(0.0, 1.0, step=0.0), "step must be a number > 0"),
-            (lambda: Range(0.5, 2.0, whole=True), "must be given in whole numbers"),
+            (lambda: Range(0.5, 2.0, whole=True), "must be whole numbers with whole=True"),
             (lambda: Choice(()), "values must be a tuple with at least one value"),
             (lambda: Tried({}, None), "value must be a finite number if done"),
             (lambda: Tried({}, 0.5, status="failed"), "value must be a finite number if done, else None"),
@@ -287,13 +287,13 @@ class TestPruning:
         for other in others:
             study.report(other.key, 1, 0.5)
             study.finish(Result(other, val={"MAP@R": 0.5}))
-        assert not hopeless(study, slow, startup=1)
+        assert not is_hopeless(study, slow, startup=1)
         study.report(trial(0.1).key, 1, 0.5)
-        assert not hopeless(study, slow, startup=1)
+        assert not is_hopeless(study, slow, startup=1)
         study.finish(Result(trial(0.1), val={"MAP@R": 0.5}))
-        assert hopeless(study, slow, startup=1)
-        assert not hopeless(study, slow, startup=2)
-        assert not hopeless(study, slow, startup=1, warmup=2)
+        assert is_hopeless(study, slow, startup=1)
+        assert not is_hopeless(study, slow, startup=2)
+        assert not is_hopeless(study, slow, startup=1, warmup=2)
 
 
 class TestSearch:

@@ -86,7 +86,7 @@ def test_partial_results_are_marked():
     text = found.text()
     assert "c *" in text
     assert "1/2" in text
-    assert "* lacks experiments" in text
+    assert "* Not in all experiments" in text
     common = tournament(rows, experiment=["data"], only_common=True)
     assert common.experiments == (("y",),)
     assert [each.method for each in common.standings] == ["c", "a", "b"]
@@ -98,7 +98,7 @@ def test_rows_that_are_not_done_are_counted():
     rows.append({"method": "c", "data": "x", "test R@1": None})
     found = tournament(rows, experiment=["data"])
     assert [each.method for each in found.standings] == ["a", "b"]
-    assert "Left out: 2 of 4 rows, which are not done or have no test R@1." in found.notes
+    assert "Excluded: 2 of 4 rows, which are not done or have no test R@1." in found.notes
 
 
 def test_what_was_tuned_on_test_is_said_in_the_table():
@@ -138,7 +138,7 @@ def test_it_travels_as_json():
         (
             rows_of({"a": 0.5}, "x") + rows_of({"b": 0.5}, "y"),
             {"only_common": True},
-            "only_common must leave an experiment",
+            "only_common must be False, because no experiment has results of every method",
         ),
     ],
 )

@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from likewise.protocols import leaderboards
 from likewise.protocols.fairness import Difference
-from likewise.protocols.leaderboard import leaderboards
 from likewise.protocols.pairs import Comparisons, compare_all
 from likewise.protocols.tournament import tournament
 from likewise.report.study import Study

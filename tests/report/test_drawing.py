@@ -17,8 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from likewise.metrics import Interval
 from likewise.report.axes import fit_axis, ticks
-from likewise.report.charts import Entry, Line, histogram, line_chart, row_chart, scatter, thin
+from likewise.report.charts import Line, histogram, line_chart, scatter, thin
 from likewise.report.layout import check_layout, lay_out
+from likewise.report.row_charts import Entry, row_chart
 from likewise.report.sprites import Sheet, fitting_sheets, sprite_sheets, thumbnail
 from likewise.report.tsne import _gradient, fit_tsne
 from likewise.report.words import between, duration, percent, short

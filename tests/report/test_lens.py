@@ -69,7 +69,7 @@ def test_the_same_bytes_and_nothing_left_beside(tmp_path: Path):
 
 
 def test_what_is_refused(tmp_path: Path):
-    with pytest.raises(ValueError, match="losses must be names of losses on the page, but 'Zebra' is not one"):
+    with pytest.raises(ValueError, match="losses must be names of losses on the page, but one of them is 'Zebra'"):
         write_lens(tmp_path / "lens.html", ["Zebra"], PLAIN)
     with pytest.raises(ValueError, match="scripts must not contain </script"):
         write_lens(tmp_path / "lens.html", scripts=PLAIN + '"</script>"')

@@ -78,7 +78,7 @@ def test_numbers_and_intervals_are_those_of_the_metrics():
     assert found is not None
     alone = retrieval(part.embeddings, part.labels, reduce="none")
     assert found.over == "classes"
-    assert found.drawn == 12
+    assert found.group_count == 12
     for name in ("R@1", "MAP@R", "mAP"):
         assert found.scores[name] == bootstrap(alone[name], groups=part.labels, seed=5)
     assert "P@1" not in found.scores
@@ -98,7 +98,7 @@ def test_one_class_is_drawn_by_queries():
     part = Part("test", torch.randn(5, 3), torch.zeros(5, dtype=torch.int64), ["a"], lambda i: None)
     found = measure_part(part, seed=0)
     assert found is not None
-    assert (found.over, found.drawn) == ("queries", 5)
+    assert (found.over, found.group_count) == ("queries", 5)
 
 
 def test_best_and_worst_are_the_extremes_and_of_different_classes():
@@ -143,7 +143,7 @@ def test_histograms_count_every_pair():
 
 def test_large_parts_are_sampled_and_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("likewise.report.measure.PAIRS_OF", 20)
-    assert similarities(make_part(), seed=0).note == "All 190 pairs of 20 images, drawn at random from the 72."
+    assert similarities(make_part(), seed=0).note == "All 190 pairs of 20 images, chosen at random from the 72."
 
 
 def test_a_collapse_is_said_and_not_warned_about():
@@ -178,7 +178,7 @@ def test_gallery_points_of_the_map_have_neighbors_in_the_gallery():
         ({"embeddings": torch.zeros(1, 2), "labels": torch.tensor([0])}, "at least two rows"),
         ({"labels": torch.tensor([0, 1, 2, 3])}, "labels must be indices of the 2 class_names, but one of them is 3"),
         ({"labels": torch.tensor([0, 1, -1, 1])}, "but one of them is -1"),
-        ({"is_query": torch.ones(4, dtype=torch.bool)}, "must leave both queries and gallery, but 4 of 4"),
+        ({"is_query": torch.ones(4, dtype=torch.bool)}, "must mark some rows, but not all, as queries, but 4 of 4"),
         ({"is_query": torch.tensor([0, 1, 0, 1])}, "is_query must be booleans"),
     ],
 )

@@ -33,7 +33,7 @@ def test_the_whole_page(run: Path):
     text = text_of(page)
     assert "RAWLoss with convnet on Glyphs" in text
     assert re.search(
-        r"On test, the nearest neighbor is of the right class for [\d.]+% of 72 queries \(95% interval", text
+        r"On test, the nearest neighbor has the right class for [\d.]+% of 72 queries \(95% interval", text
     )
     assert re.search(r"[\d.]+ points (above|below) raw pixels\.", text)
     assert "over the 12 classes of test, the 12 classes of validation" in text
@@ -61,9 +61,9 @@ def test_an_empty_folder_is_said_in_words(tmp_path: Path):
     for sentence in (
         "Nothing has been measured yet.",
         "The test set was never opened.",
-        "No curves yet: nothing has been recorded.",
+        "There are no curves: nothing has been recorded yet.",
         "run.yaml is missing",
-        "The command that reproduces it is not recorded.",
+        "The command that reproduces the run is not recorded.",
         "No part was embedded, so there are no retrieval grids",
     ):
         assert sentence in text
@@ -96,7 +96,7 @@ def test_an_unfinished_and_a_torn_record(tmp_path: Path):
     with (run / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "step": 150, "ep')
     text = text_of(write_report(run).read_text())
-    assert "Training has not ended: the record goes to epoch 4." in text
+    assert "Training has not ended: the last record is of epoch 4." in text
     assert "1 line of metrics.jsonl could not be read" in text
 
 
@@ -120,7 +120,7 @@ def test_records_of_any_shape_do_no_harm(tmp_path: Path):
     lines(run / "openings.jsonl", [{}])
     lines(run / "evaluations.jsonl", [{}, {"metrics": {"R@1": 0.5}}])
     text = text_of(write_report(run).read_text())
-    assert "It was started from Python" in text
+    assert "The run was started from Python" in text
     (run / "run.yaml").write_text("{")
     assert "run.yaml cannot be read as YAML." in text_of(write_report(run).read_text())
 
@@ -135,7 +135,7 @@ def test_runs_side_by_side(tmp_path: Path):
     ]
     page = write_report(ours, [make_part()], comparison=compared, layout="pca").read_text()
     text = text_of(page)
-    assert "3 runs on test, in the order they were given, not ranked." in text
+    assert "3 runs on test, in the given order, not ranked." in text
     assert "58.0–64.0" in text
     assert "What differs between the runs: 2 settings" in text
     assert "The charts show 2 runs, one color each." in text
@@ -256,7 +256,7 @@ def test_five_thousand_images_stay_below_ten_megabytes(run: Path):
 
     page = write_report(run, [Part("test", points, labels, [f"class {n}" for n in range(500)], image)], layout="pca")
     assert page.stat().st_size < 10_000_000
-    said = "1,000 of the 5,000 images are on the map, of 100 classes, drawn at random; 4,000 are left out."
+    said = "1,000 of the 5,000 images are on the map, of 100 classes, chosen at random; 4,000 are not shown."
     assert said in text_of(page.read_text())
 
 

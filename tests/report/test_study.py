@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from likewise.protocols.leaderboard import rank
+from likewise.protocols import rank
 from likewise.protocols.tournament import tournament
 from likewise.report.study import Study, StudyFigure, StudyTable, write_study
 from likewise.testing import loop_over
@@ -54,7 +54,7 @@ def test_the_whole_page(tmp_path: Path):
     text = text_of(page)
     for sentence in (
         "proxy anchor has the highest mean MAP@R in each of 2 settings, but is not always distinguishable from multi-similarity.",
-        "The check found nothing that makes this comparison unfair.",
+        "The check found no difference that makes this comparison unfair.",
         "a fixed share of the training classes is held out for validation (the thesis, Section 5.2)",
         "the loss is not finite after step 312",
         "Test sets were opened 50 times in 123 runs: once in 50, never in 73.",
@@ -72,7 +72,7 @@ def test_every_number_leads_to_runs_and_every_run_to_a_command(tmp_path: Path):
     study = make_study()
     page = page_of(study, tmp_path)
     row = re.search(
-        r'data-filter="([^"]*)" title="show its trainings">margin</a></span></span></th>\s*<td>([\d.]+)</td>', page
+        r'data-filter="([^"]*)" title="show its runs">margin</a></span></span></th>\s*<td>([\d.]+)</td>', page
     )
     assert row is not None
     assert html.unescape(row[1]) == 'method="margin" data="glyphs" trunk="convnet" dim="64" stage="final"'
@@ -161,13 +161,11 @@ def test_what_is_unfair_is_not_ranked(tmp_path: Path):
     compared = [{**pair, "verdict": "better"}]
     study = Study("s", rows=rows, fairness=[difference()], tournament=found, comparisons=compared)
     page = page_of(study, tmp_path)
-    assert verdict(study, tmp_path).startswith(
-        "Not ranked: the trainings differ in embedding size, not only in the method."
-    )
-    assert "Ranking was refused" in page
+    assert verdict(study, tmp_path).startswith("Not ranked: the runs differ in embedding size, not only in the method.")
+    assert "The ranking was refused" in page
     assert 'class="heat"' not in page
     assert "gold" not in text_of(page)
-    assert "so a difference here is not necessarily due to the method" in text_of(page)
+    assert "so a difference is not necessarily due to the method" in text_of(page)
     assert 'class="panels"' in page
     text = text_of(page)
     assert "64 triplet, contrastive" in text
@@ -181,7 +179,7 @@ def test_an_unfair_ranking_that_was_asked_for_says_so_everywhere(tmp_path: Path)
     board = rank(rows, allow_unfair=True).rows()
     study = Study("s", rows=rows, leaderboard=board, fairness=[difference()])
     page = page_of(study, tmp_path)
-    assert verdict(study, tmp_path).startswith("Unfair: the trainings differ in embedding size, so")
+    assert verdict(study, tmp_path).startswith("Unfair: the runs differ in embedding size, so")
     assert '<li class="bad">unfair: embedding size 64</li>' in page
     assert '<span class="place">1*</span>' in page
     assert "Not a fair comparison" in text_of(page)
@@ -228,8 +226,8 @@ def test_all_failed(tmp_path: Path):
     for row in rows:
         fail(row)
     text = said(Study("s", rows=rows, planned=len(rows)), tmp_path)
-    assert "0 of 20 trainings finished, so there is nothing to compare." in text
-    assert "No final training has a result yet." in text
+    assert "0 of 20 runs finished, so there is nothing to compare." in text
+    assert "No final run has a result yet." in text
     assert text.count("the loss is not finite after step 312") == 40  # among the failures and in the table
 
 
@@ -238,8 +236,8 @@ def test_a_partial_tournament_is_marked(tmp_path: Path):
     found = tournament(rows, "test MAP@R").to_dict()
     text = said(Study("s", rows=rows, tournament=found, planned=20), tmp_path)
     assert "* 1 of 2 experiments" in text
-    assert "The study is not complete: 18 of 20 trainings have ended." in text
-    assert "with some results missing. A rank does not separate a difference from chance." in text
+    assert "The study is not complete: 18 of 20 runs have ended." in text
+    assert "with some results missing. A rank does not show whether a difference is significant." in text
 
 
 def test_a_search_alone_ranks_nothing(tmp_path: Path):
@@ -307,7 +305,7 @@ def test_a_page_without_tables_and_figures_has_no_place_for_them(tmp_path: Path)
 def test_what_is_not_a_table_is_refused():
     with pytest.raises(ValueError, match="rows must have a cell for each of the 2 columns, but row 1 has 1"):
         StudyTable(["a", "b"], [["1", "2"], ["1"]])
-    with pytest.raises(TypeError, match="tables must be of StudyTable, but 'x' is a list"):
+    with pytest.raises(TypeError, match="tables must be StudyTable objects, but 'x' is a list"):
         Study("s", tables={"x": [["1"]]})  # type: ignore[dict-item]
 
 
@@ -321,8 +319,8 @@ def test_what_is_not_a_table_is_refused():
         ({"leaderboard": {"dim 64": [{"rank": 1}]}}, r"leaderboard\['dim 64'\] must have rank, mean, marks"),
         ({"protocol": {"name": "x"}}, "protocol must have name, sentence, source, tuned_on_test"),
         ({"planned": -1}, "planned must be a whole number"),
-        ({"figures": {"x": b"\x89PNG"}}, "figures must be SVG as bytes, but 'x' is not"),
-        ({"figures": {"x": StudyFigure(b"\x89PNG", "A map.")}}, "figures must be SVG as bytes, but 'x' is not"),
+        ({"figures": {"x": b"\x89PNG"}}, "figures must be bytes of an SVG, but 'x' is not"),
+        ({"figures": {"x": StudyFigure(b"\x89PNG", "A map.")}}, "figures must be bytes of an SVG, but 'x' is not"),
     ],
 )
 def test_what_is_not_a_study_is_refused(given: dict[str, Any], sentence: str):

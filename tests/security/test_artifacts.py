@@ -134,7 +134,7 @@ def test_no_command_is_left_out():
         ({"trunk": {"name": "convnet", "in_channels": 10**9}}, "in_channels must be 1 or 3"),
         ({"trunk": {"name": "mlp", "in_channels": 1, "in_features": 10**9}}, "in_features of the card"),
         ({"format": None}, "the card must have a format"),
-        ({"classes": 5}, "its card is not one"),
+        ({"classes": 5}, "its card cannot be read"),
         ({"preprocessing": {"mean": [0.5], "std": [0.5], "order": "L", "size": 10**6}}, "size must be a whole number"),
     ],
     ids=["dim", "channels", "features", "format", "classes", "size of images"],

@@ -29,7 +29,7 @@ from likewise.app.serving import check_host
 from likewise.data import BrokenImage, ImageFolder, TooLarge, decode
 from likewise.losses import CircleLoss
 from likewise.metrics import retrieval
-from likewise.report.study_tables import csv_link
+from likewise.report.study_complete_table import csv_link
 from likewise.sanitize import hide_secrets
 from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders
@@ -195,7 +195,7 @@ def test_other_machines_need_a_proxy_in_front(host: str):
 
 def test_a_pickle_is_not_executed(here: Path):
     torch.save({"a": Payload()}, "weights.pt")
-    with pytest.raises(ValueError, match="reading those could run code"):
+    with pytest.raises(ValueError, match="which could run code when they are read"):
         read_state("weights.pt")
     with pytest.raises(app.UserError):
         make_model({"trunk": "convnet", "weights": "weights.pt", "dim": 4, "in_channels": None})

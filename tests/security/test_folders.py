@@ -74,7 +74,7 @@ def test_a_run_is_not_written_through_links(here: Path, answer: Answers):
         (here / "run" / name).symlink_to(here / "precious")
     for write in (
         lambda: run.log("train", step=1),
-        lambda: run.forget_after(0),
+        lambda: run.truncate_metrics(0),
         lambda: run.record_opening("why", "best"),
         lambda: run.lock().__enter__(),
         lambda: hold_lock(here / "run" / ".lock", RuntimeError()).__enter__(),

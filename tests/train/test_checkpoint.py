@@ -68,7 +68,7 @@ def test_a_damaged_file(tmp_path, damage):
     whole = file.read_bytes()
     broken = {"empty": b"", "text": b"hello, world" * 10, "cut": whole[:-50], "header": whole[:20] + b"#" + whole[21:]}
     file.write_bytes(broken[damage])
-    with pytest.raises(ValueError, match=rf"^{file} must be the checkpoint of a training, but") as refused:
+    with pytest.raises(ValueError, match=rf"^{file} must be the checkpoint of a training run, but") as refused:
         load_checkpoint(file)
     assert "\n" not in str(refused.value)
 
@@ -76,10 +76,10 @@ def test_a_damaged_file(tmp_path, damage):
 def test_a_file_of_another_kind(tmp_path):
     file = tmp_path / "last.safetensors"
     save_file({"a": torch.ones(1)}, file)
-    with pytest.raises(ValueError, match=r"must be the checkpoint of a training, but it is another file$"):
+    with pytest.raises(ValueError, match=r"must be the checkpoint of a training run, but it is another file$"):
         load_checkpoint(file)
     Embedder("convnet", 4).save(file)
-    with pytest.raises(ValueError, match=r"must be the checkpoint of a training, but it is another file$"):
+    with pytest.raises(ValueError, match=r"must be the checkpoint of a training run, but it is another file$"):
         load_checkpoint(file)
     save_file({"a": torch.ones(1)}, file, metadata={"likewise checkpoint": json.dumps({"format": 999})})
     with pytest.raises(ValueError, match=r"must be a checkpoint of format 1, but it is of format 999$"):

@@ -226,7 +226,7 @@ assert "torch._dynamo" not in sys.modules
 
 
 def test_nothing_to_learn():
-    with pytest.raises(ValueError, match=r"^model must have a parameter that learns"):
+    with pytest.raises(ValueError, match=r"^model must have a trained parameter"):
         make_optimizer([], OptimizerConfig())
 
 

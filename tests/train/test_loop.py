@@ -317,7 +317,7 @@ def test_half_precision_learns(tmp_path):
 
 
 def test_half_precision_that_needs_a_gpu(tmp_path):
-    with pytest.raises(ValueError, match=r"^precision must not be 'fp16' on a CPU"):
+    with pytest.raises(ValueError, match=r"^precision must be 'bf16' or 'no' on a CPU"):
         go(
             tmp_path / "run",
             small(),

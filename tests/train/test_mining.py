@@ -108,22 +108,28 @@ def test_when_it_mines_and_what_that_costs(tmp_path, photos, capsys):
 
 def test_what_it_refuses(tmp_path, photos):
     learned = loss_for(Data(loader(photos), in_order=in_order(photos)))
-    with pytest.raises(ValueError, match="must be given for a HierarchicalTripletLoss, which mines, but it is None"):
+    with pytest.raises(
+        ValueError, match="must be all training images for a HierarchicalTripletLoss, which mines, but it is None"
+    ):
         train(small(), learned, Data(loader(photos)), folder=tmp_path / "a", device="cpu")
-    with pytest.raises(ValueError, match="mine_steps must be None where neither sampler nor loss mines, but it is 3"):
+    with pytest.raises(
+        ValueError, match="mine_steps must be None if neither the sampler nor the loss mines, but it is 3"
+    ):
         train(
             small(), ContrastiveLoss(), Data(loader(photos)), folder=tmp_path / "a", settings=TrainConfig(mine_steps=3)
         )
-    with pytest.raises(ValueError, match="in_order must be given for a HardBatchSampler, which mines, but it is None"):
+    with pytest.raises(
+        ValueError, match="in_order must be all training images for a HardBatchSampler, which mines, but it is None"
+    ):
         go(tmp_path / "b", Data(mined(photos).train))
     plain, images = TensorDataset(torch.rand(36, 3, 8, 8), photos.labels), in_order(photos)
     hard = DataLoader(plain, batch_sampler=HardBatchSampler(photos.labels, classes=4, per_class=2, anchors=2))
-    with pytest.raises(ValueError, match="mine_every must be None for a loader whose state cannot be stored"):
+    with pytest.raises(ValueError, match="mine_every must be None for a loader without state_dict"):
         go(tmp_path / "c", Data(hard, in_order=images), mine_every=2)
     hidden = SemiSupervisedSampler(photos.labels, labeled=0.0, classes=4, per_class=2)
     with pytest.raises(ValueError, match="must take its labels from the targets of a SemiSupervisedSampler"):
         go(tmp_path / "d", Data(DataLoader(plain, batch_sampler=hidden)))
-    with pytest.raises(ValueError, match="mine_steps must not be given together with mine_every"):
+    with pytest.raises(ValueError, match="mine_steps must be None if mine_every is given"):
         TrainConfig(mine_steps=3, mine_every=2)
     assert not list(tmp_path.iterdir())
 

@@ -358,7 +358,10 @@ def test_a_folder_that_another_process_trains_in(tmp_path):
         train(linear(), Interrupted(square, 5, fail), Data(vectors()), folder=tmp_path / "run", device="cpu")
     run = Run(tmp_path / "run")
     before = (run.folder / "metrics.jsonl").read_bytes()
-    with run.lock(), pytest.raises(RuntimeError, match=r"must be trained by one process, but another one is at it$"):
+    with (
+        run.lock(),
+        pytest.raises(RuntimeError, match=r"must be used by one training process, but another one is running$"),
+    ):
         simple(run.folder, resume=True)
     assert (run.folder / "metrics.jsonl").read_bytes() == before
 
@@ -390,7 +393,7 @@ def test_a_damaged_checkpoint(tmp_path):
     file = run.folder / "last.safetensors"
     file.write_bytes(file.read_bytes()[:-10])
     lines = (run.folder / "metrics.jsonl").read_bytes()
-    with pytest.raises(ValueError, match=r"last.safetensors must be the checkpoint of a training, but"):
+    with pytest.raises(ValueError, match=r"last.safetensors must be the checkpoint of a training run, but"):
         simple(run.folder, resume=True)
     assert (run.folder / "metrics.jsonl").read_bytes() == lines
 
@@ -399,14 +402,14 @@ def test_a_checkpoint_of_another_kind(tmp_path):
     run = stopped(tmp_path / "run")
     save_file({"a": torch.zeros(1)}, run.folder / "last.safetensors")
     with pytest.raises(
-        ValueError, match=r"last.safetensors must be the checkpoint of a training, but it is another file$"
+        ValueError, match=r"last.safetensors must be the checkpoint of a training run, but it is another file$"
     ):
         simple(run.folder, resume=True)
 
 
 def test_a_checkpoint_of_another_model(tmp_path):
     run = stopped(tmp_path / "run")
-    with pytest.raises(ValueError, match=r"must be that of the run, but model.class was Linear") as refused:
+    with pytest.raises(ValueError, match=r"must be those of the run, but model.class was Linear") as refused:
         train(
             small(),
             square,
@@ -428,7 +431,7 @@ def test_resuming_something_else_is_refused(tmp_path, changed):
     """run.yaml describes the whole training; one half of it must not be another one."""
     run = stopped(tmp_path / "run")
     with pytest.raises(
-        ValueError, match=rf"^the training must be that of the run, but .*{next(iter(changed))}\b.* was "
+        ValueError, match=rf"^the settings must be those of the run, but .*{next(iter(changed))}\b.* was "
     ):
         simple(run.folder, resume=True, **changed)
 
@@ -491,7 +494,9 @@ def test_metrics_that_are_not_those_of_the_checkpoint(tmp_path, damage):
     half = state["metrics_size"] // 2
     flipped = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
     file.write_bytes(content[:half] if damage == "cut" else flipped)
-    with pytest.raises(ValueError, match=r"metrics.jsonl must be as it was left, but [^\n]*$"):
+    with pytest.raises(
+        ValueError, match=r"metrics.jsonl must not change between checkpoint and resumption, but [^\n]*$"
+    ):
         resumed(run.folder)
     with pytest.warns(UserWarning, match="continued, but .*metrics.jsonl"):
         resumed(run.folder, allow_changes=True)

@@ -14,7 +14,7 @@ import torch
 import yaml
 
 from likewise.train import Run
-from likewise.train.run import command_line, plain, surroundings
+from likewise.train.run import command_line, describe_environment, plain
 
 
 @pytest.fixture
@@ -82,12 +82,12 @@ def test_lines_are_json_for_everybody(run):
 
 def test_cutting_back(run):
     run.log("train", step=1, epoch=0.1)
-    size, _ = run.seal_metrics()
+    size, _ = run.sync_metrics()
     run.log("train", step=2, epoch=0.2)
-    run.forget_after(size)
+    run.truncate_metrics(size)
     assert [line["step"] for line in run.metrics()] == [1]
-    run.forget_after(size + 100)
-    assert run.seal_metrics()[0] == size
+    run.truncate_metrics(size + 100)
+    assert run.sync_metrics()[0] == size
 
 
 def test_an_opening_whose_evaluation_was_killed_is_counted_once(run):
@@ -177,7 +177,7 @@ def test_the_command_can_be_typed_again(monkeypatch):
 
 
 def test_surroundings():
-    around = surroundings()
+    around = describe_environment()
     assert around["versions"]["torch"] == torch.__version__
     assert set(around["hardware"]) >= {"cpu", "cores", "device"}
 
@@ -187,17 +187,21 @@ def test_the_hardware_is_what_is_used(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _=None: "a card")
-    used, there = (surroundings(device)["hardware"] for device in (torch.device("cpu"), torch.device("cuda", 1)))
+    used, there = (
+        describe_environment(device)["hardware"] for device in (torch.device("cpu"), torch.device("cuda", 1))
+    )
     assert (used["device"], used["devices"]) == ("cpu", 0)
     assert (there["device"], there["devices"]) == ("a card", 2)
-    assert surroundings()["hardware"]["device"] == "a card"
+    assert describe_environment()["hardware"]["device"] == "a card"
 
 
 def test_evaluations(run):
     run.record_evaluation("val", {"R@1": np.float64(0.25)}, model="best")
     [line] = run.evaluations()
     assert (line["part"], line["opening"], line["metrics"]) == ("val", None, {"R@1": 0.25})
-    with pytest.raises(ValueError, match=r"^part must not be 'test' for a run whose test set was never opened$"):
+    with pytest.raises(
+        ValueError, match=r"^part must be 'val' for a run whose test set was never opened, but it is 'test'$"
+    ):
         run.record_evaluation("test", {"R@1": 0.5}, model="best")
     assert len(run.evaluations()) == 1
     run.record_opening("once", "best")
@@ -221,7 +225,7 @@ def test_a_run_is_trained_by_one_process(run):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"held\n"
         with (
-            pytest.raises(RuntimeError, match=r"must be trained by one process, but another one is at it$"),
+            pytest.raises(RuntimeError, match=r"must be used by one training process, but another one is running$"),
             run.lock(),
         ):
             pass

@@ -120,7 +120,7 @@ def test_what_it_is_called_cannot_be_changed(sealed):
 
 
 def test_it_must_not_be_there_yet():
-    with pytest.raises(TypeError, match=r"^make must be a function that makes the test set"):
+    with pytest.raises(TypeError, match=r"^make must be a function that creates the test set"):
         Sealed([1, 2, 3], "three numbers")
 
 
@@ -170,7 +170,7 @@ def test_a_run_that_is_none(sealed):
         def record_opening(self, why: str, model: str) -> None:
             """Write nothing."""
 
-    with pytest.raises(TypeError, match=r"^run must be a Run"):
+    with pytest.raises(TypeError, match=r"^run must be the Run"):
         sealed.open(Fake(), "curious")
     assert Secret.made == 0
 

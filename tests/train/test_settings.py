@@ -61,7 +61,7 @@ def test_limits(kind, name, value, message):
 
 
 def test_trackers_are_several_names():
-    with pytest.raises(TypeError, match=r"^trackers must be several names, but it is one string, 'wandb'$"):
+    with pytest.raises(TypeError, match=r"^trackers must be a list of names, but it is a string, 'wandb'$"):
         TrainConfig(trackers="wandb")
     assert TrainConfig(trackers=["wandb"]).trackers == ("wandb",)
 

@@ -40,7 +40,7 @@ def test_losses_without_references_are_refused():
     for loss, name in ((ProxyNCALoss(3, 4), "ProxyNCALoss"), (Matryoshka(HistogramLoss(), [2, 4]), "HistogramLoss")):
         with pytest.raises(ValueError, match=f"loss must take references, .* but {name} takes none"):
             TwoSided(loss)
-    with pytest.raises(ValueError, match="must have rows in pairs, but there are 3"):
+    with pytest.raises(ValueError, match="must have an even number of rows, but it has 3"):
         TwoSided(NTXentLoss())(torch.eye(3), torch.arange(3))
 
 

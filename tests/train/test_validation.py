@@ -119,7 +119,7 @@ def test_patience_needs_validation(tmp_path):
         (Data(vectors()), TrainConfig(patience=3)),
         (Data(vectors(), vectors()), TrainConfig(patience=3, validate_every=0)),
     ):
-        with pytest.raises(ValueError, match=r"^patience must be None for a training without validation, but it is 3$"):
+        with pytest.raises(ValueError, match=r"^patience must be None for a run without validation, but it is 3$"):
             train(linear(), square, data, settings=plan, folder=tmp_path / "run", device="cpu")
     assert not (tmp_path / "run").exists()
 
@@ -184,7 +184,7 @@ def test_validation_on_a_stream(tmp_path):
 
 def test_training_on_a_stream_is_refused(tmp_path):
     for batches in (iter(vectors()), DataLoader(Stream(), batch_size=8)):
-        with pytest.raises(TypeError, match=r"^data.train must have a length, the batches of an epoch, but"):
+        with pytest.raises(TypeError, match=r"^data.train must have a length, the number of batches of an epoch, but"):
             go(tmp_path / "run", linear(), square, batches)
 
 
@@ -275,8 +275,8 @@ def test_the_description(tmp_path):
 def test_the_device_that_is_described_is_the_one_that_trains(tmp_path, monkeypatch):
     import likewise.train.description as description
 
-    asked, real = [], description.surroundings
-    monkeypatch.setattr(description, "surroundings", lambda device=None: asked.append(device) or real(device))
+    asked, real = [], description.describe_environment
+    monkeypatch.setattr(description, "describe_environment", lambda device=None: asked.append(device) or real(device))
     go(tmp_path / "run", linear(), square, vectors())
     assert asked == [torch.device("cpu")]
 
@@ -310,7 +310,7 @@ def test_a_refusal_leaves_nothing_behind(tmp_path, config):
 
 
 def test_nothing_to_learn_leaves_nothing_behind(tmp_path):
-    with pytest.raises(ValueError, match=r"^model must have a parameter that learns"):
+    with pytest.raises(ValueError, match=r"^model must have a trained parameter"):
         go(tmp_path / "run", nn.Flatten(), square, vectors())
     assert not (tmp_path / "run" / "run.yaml").exists()
 

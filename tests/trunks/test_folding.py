@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from likewise.trunks import Embedder, build
 from likewise.trunks import folding as module
-from likewise.trunks.folding import freeze, normed
+from likewise.trunks.folding import apply_conv_norm, freeze
 
 TRUNKS = {
     "convnet": (1, 32),
@@ -51,7 +51,7 @@ def test_a_frozen_network_is_the_same_function(name: str, monkeypatch: pytest.Mo
     images = torch.randn(2, channels, side, side, dtype=torch.float64)
     folded = gradients(embedder, images)
     for where in ("convnet", "resnet", "googlenet", "bninception", "efficientnet_lite"):
-        monkeypatch.setattr(import_module(f"likewise.trunks.{where}"), "normed", plain)
+        monkeypatch.setattr(import_module(f"likewise.trunks.{where}"), "apply_conv_norm", plain)
     expected = gradients(embedder, images)
     assert any(each.abs().max() > 1e-6 for each in expected[1])
     torch.testing.assert_close(folded, expected, rtol=1e-9, atol=1e-9)
@@ -69,46 +69,46 @@ def test_one_convolution_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
     conv, norm, x = pair(bias=True)
     expected = norm(conv(x))
     monkeypatch.setattr(norm, "forward", None)  # it is not asked
-    torch.testing.assert_close(normed(x, conv, norm), expected)
+    torch.testing.assert_close(apply_conv_norm(x, conv, norm), expected)
 
 
 @pytest.mark.parametrize("name", ["weight", "bias", "running_mean", "running_var"])
 def test_numbers_that_change_are_seen(name: str):
     conv, norm, x = pair()
-    before = normed(x, conv, norm)
+    before = apply_conv_norm(x, conv, norm)
     getattr(norm, name).detach().add_(0.25)
-    torch.testing.assert_close(normed(x, conv, norm), norm(conv(x)))
-    assert not torch.allclose(before, normed(x, conv, norm))
+    torch.testing.assert_close(apply_conv_norm(x, conv, norm), norm(conv(x)))
+    assert not torch.allclose(before, apply_conv_norm(x, conv, norm))
     norm.load_state_dict({key: value + 1 for key, value in norm.state_dict().items()})
-    torch.testing.assert_close(normed(x, conv, norm), norm(conv(x)))
+    torch.testing.assert_close(apply_conv_norm(x, conv, norm), norm(conv(x)))
 
 
 def test_a_copy_and_another_dtype_have_their_own():
     conv, norm, x = pair()
-    normed(x, conv, norm)
+    apply_conv_norm(x, conv, norm)
     other = copy.deepcopy(norm)
     other.running_mean.add_(1.0)
-    torch.testing.assert_close(normed(x, conv, other), other(conv(x)))
-    torch.testing.assert_close(normed(x, conv, norm), norm(conv(x)))
-    torch.testing.assert_close(normed(x.double(), conv.double(), norm.double()), norm(conv(x.double())))
+    torch.testing.assert_close(apply_conv_norm(x, conv, other), other(conv(x)))
+    torch.testing.assert_close(apply_conv_norm(x, conv, norm), norm(conv(x)))
+    torch.testing.assert_close(apply_conv_norm(x.double(), conv.double(), norm.double()), norm(conv(x.double())))
 
 
 def test_nothing_is_kept_of_a_norm_that_is_gone():
     conv, norm, x = pair()
-    normed(x, conv, norm)
-    size = len(module._KEPT)
+    apply_conv_norm(x, conv, norm)
+    size = len(module._CACHE)
     del norm
-    assert len(module._KEPT) == size - 1
+    assert len(module._CACHE) == size - 1
 
 
 def test_a_norm_that_learns_learns():
     conv, norm, x = pair()
     norm.requires_grad_(True)
-    normed(x, conv, norm).sum().backward()
+    apply_conv_norm(x, conv, norm).sum().backward()
     assert norm.weight.grad is not None
     norm.train()
     before = norm.running_mean.clone()
-    normed(x, conv, norm)
+    apply_conv_norm(x, conv, norm)
     assert not torch.equal(before, norm.running_mean)
 
 
@@ -116,7 +116,7 @@ def test_hooks_are_called():
     conv, norm, x = pair()
     seen = []
     norm.register_forward_hook(lambda *_: seen.append(1))
-    normed(x, conv, norm)
+    apply_conv_norm(x, conv, norm)
     assert seen == [1]
 
 
@@ -128,17 +128,17 @@ def test_nothing_is_kept_of_a_norm_that_nobody_froze():
     for requires_grad in (True, False):
         norm.requires_grad_(requires_grad)
         for _ in range(2):
-            normed(x, conv, norm.train())
+            apply_conv_norm(x, conv, norm.train())
             with torch.no_grad():
-                assert torch.equal(normed(x, conv, norm.eval()), norm(conv(x)))
+                assert torch.equal(apply_conv_norm(x, conv, norm.eval()), norm(conv(x)))
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_what_was_kept_without_gradients_serves_with_them(mode):
     conv, norm, x = pair()
     with mode():
-        torch.testing.assert_close(normed(x, conv, norm), norm(conv(x)))
-    normed(x, conv, norm).sum().backward()
+        torch.testing.assert_close(apply_conv_norm(x, conv, norm), norm(conv(x)))
+    apply_conv_norm(x, conv, norm).sum().backward()
     expected = torch.autograd.grad(norm(conv(x)).sum(), conv.weight)[0]
     torch.testing.assert_close(conv.weight.grad, expected)
 

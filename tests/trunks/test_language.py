@@ -34,7 +34,7 @@ def test_any_encoder_and_several_templates():
     ("call", "message"),
     [
         (lambda: prompts(["a"], "no place"), r"template must contain \{\} in place of the name"),
-        (lambda: prompts("Laysan Albatross"), "names must be several names, but it is one string"),
+        (lambda: prompts("Laysan Albatross"), "names must be a list of names, but it is a string"),
         (lambda: prompts(["001."]), "names must contain words, but one of them is '001.'"),
         (lambda: class_embeddings([], letters), "names must contain at least one class"),
         (lambda: class_embeddings(["a"], 3), "encoder must be callable or have encode, but it is a int"),

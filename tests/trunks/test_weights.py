@@ -73,7 +73,7 @@ def test_the_classifier_on_request(tmp_path: Path):
     found = classifier("resnet18", str(tmp_path / "state.pt"))
     features = torch.randn(3, 512)
     torch.testing.assert_close(found(features), features @ weight.T + bias)
-    with pytest.raises(ValueError, match=r"these weights have no classifier: '_fc.weight' is missing"):
+    with pytest.raises(ValueError, match=r"weights must contain a classifier, but '_fc.weight' is missing"):
         classifier("efficientnet_lite0", str(tmp_path / "state.pt"))
     with pytest.raises(ValueError, match=r"'fc.weight' must have 2048 columns, but its shape is \(1000, 512\)"):
         classifier("resnet50", str(tmp_path / "state.pt"))
@@ -107,14 +107,14 @@ def test_faults_are_named(state, tmp_path: Path):
     trunk = build("convnet")
     before = {key: value.clone() for key, value in trunk.state_dict().items()}
     message = (
-        r"these weights are not convnet's: 'convs.1.weight' is missing; 'head.weight' \(and 1 more\) is unexpected;"
+        r"the weights must be those of convnet, but 'convs.1.weight' is missing; 'head.weight' \(and 1 more\) is unexpected;"
         r" 'convs.2.weight' has the shape \(128, 64, 5, 5\) and must have \(128, 64, 3, 3\)"
     )
     with pytest.raises(ValueError, match=message):
         load_state(trunk, wrong)
     assert equal(trunk, before)  # nothing half loaded
     torch.save(arithmetic_state(build("resnet18")), tmp_path / "color.pt")
-    with pytest.raises(ValueError, match=r"resnet18's: 'conv1.weight' has the shape \(64, 3, 7, 7\)"):
+    with pytest.raises(ValueError, match=r"resnet18, but 'conv1.weight' has the shape \(64, 3, 7, 7\)"):
         build("resnet18", weights=tmp_path / "color.pt", in_channels=1)
 
 
@@ -130,7 +130,9 @@ def test_nothing_in_a_file_runs(old: bool, tmp_path: Path):
     trap = Trap()
     trap.path = tmp_path / "sprung"
     torch.save({"convs.0.weight": trap}, tmp_path / "trap.pt", _use_new_zipfile_serialization=not old)
-    with pytest.raises(ValueError, match="must be a state dict of tensors, but it is damaged or holds other things"):
+    with pytest.raises(
+        ValueError, match="must be a state dict of tensors, but it is damaged, or contains other objects"
+    ):
         read_state(tmp_path / "trap.pt")
     (tmp_path / "bare.pt").write_bytes(pickle.dumps(trap, protocol=2))
     with pytest.raises(ValueError, match="must be a state dict of tensors"):
@@ -270,8 +272,8 @@ def test_a_package_with_other_bytes(package: Path):
         ),
         (lambda: build("resnet18", weights="https://example.org/a"), "but it is 'https://example.org/a'"),
         (lambda: build("resnet18", weights="nowhere.pth"), "there is no weights file nowhere.pth"),
-        (lambda: FromUrl("file:///etc/passwd", "0" * 64), "url must be the http or https address of a file"),
-        (lambda: FromUrl("https://example.org/", "0" * 64), "url must be the http or https address of a file"),
+        (lambda: FromUrl("file:///etc/passwd", "0" * 64), "url must be the http or https URL of a file"),
+        (lambda: FromUrl("https://example.org/", "0" * 64), "url must be the http or https URL of a file"),
         (lambda: FromUrl("https://example.org/a.pth", "abc"), "sha256 must be 64 hexadecimal digits, but it is 'abc'"),
     ],
 )

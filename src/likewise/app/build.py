@@ -233,10 +233,10 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
 
 
 def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any]:
-    """A configuration whose batches have fewer classes, if the data set has fewer than configured.
+    """Reduce the number of classes per batch to the number of training classes, with a note that says so.
 
     Args:
-        config: complete, with a `likewise.data.PerClassSampler`.
+        config: a complete configuration; samplers other than `likewise.data.PerClassSampler` are not changed.
         parts: its data.
         machine: the device and number of processes; each process gets the same number of classes.
 
@@ -247,28 +247,37 @@ def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any
         >>> fit_batches(config, parts, Machine(torch.device("cpu"))) == config
         True
     """
-    there = len(parts.seen.class_names if parts.classes is None else parts.classes.train)
+    if config["sampler"]["class_path"] != PHOTOGRAPHS["sampler"]["class_path"]:
+        return dict(config)
+    classes = range(len(parts.seen.class_names)) if parts.classes is None else parts.classes.train
     options = _sampler_options(config)
-    fit = there - there % machine.processes
+    fit = len(classes) - len(classes) % machine.processes
     if fit < 2:
-        raise UserError(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
+        raise UserError(
+            f"there must be at least two training classes, but there are {len(classes)} in {parts.seen.name}"
+        )
     if options["classes"] <= fit:
         return dict(config)
     if machine.main:
-        warnings.warn(
-            f"batches have {fit} classes x {options['per_class']} images: there are only {there} training classes",
-            Note,
-            stacklevel=2,
+        per_class, usual = options["per_class"], options["classes"]
+        note = (
+            f"batches have {fit} classes x {per_class} images instead of {usual} x {per_class}, "
+            f"because there are {len(classes)} training classes"
         )
+        if options["steps"] is None:
+            images = int(torch.isin(parts.seen.labels, torch.as_tensor(list(classes))).sum())
+            steps = max(1, images // (fit * per_class))
+            note += f"; an epoch has {steps} batch{'es' * (steps > 1)}, and --sampler.steps sets another number"
+        warnings.warn(note, Note, stacklevel=2)
     given = config["sampler"].get("init_args") or {}
     return {**config, "sampler": {**config["sampler"], "init_args": {**given, "classes": fit}}}
 
 
 def has_default_batches(config: Config) -> bool:
-    """Whether a configuration has the batches that are the default of a training.
+    """Whether batches are composed as by default; the number of batches per epoch may differ.
 
     Examples:
-        >>> has_default_batches({"sampler": {"class_path": "likewise.data.PerClassSampler"}})
+        >>> has_default_batches({"sampler": {"class_path": "likewise.data.PerClassSampler", "init_args": {"steps": 9}}})
         True
         >>> sampler = {"class_path": "likewise.data.PerClassSampler", "init_args": {"classes": 5}}
         >>> has_default_batches({"sampler": sampler})
@@ -276,7 +285,7 @@ def has_default_batches(config: Config) -> bool:
     """
     usual = PHOTOGRAPHS["sampler"]
     same = config["sampler"]["class_path"] == usual["class_path"]
-    return same and _sampler_options(config) == _sampler_options({"sampler": usual})
+    return same and {**_sampler_options(config), "steps": None} == _sampler_options({"sampler": usual})
 
 
 def _sampler_options(config: Config) -> dict[str, Any]:

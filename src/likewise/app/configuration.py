@@ -161,7 +161,9 @@ SETTINGS: Mapping[str, Setting] = {
         "how class names are embedded (--language.encoder NAME --language.templates '[a picture of {}]')",
     ),
     "sampler": Setting(
-        Any, "how batches are composed; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)"
+        Any,
+        "how batches are composed; --sampler.help NAME shows its options "
+        "(PerClassSampler: 32 classes x 4 images, or all classes if there are fewer)",
     ),
     "optimizer": Setting(OptimizerConfig),
     "schedule": Setting(ScheduleConfig),

@@ -34,7 +34,7 @@ class EmbeddingStart:
         transform: the transform, as text.
 
     Examples:
-        >>> EmbeddingStart("efficientnet_lite0", 72, "the transform glyphs").images
+        >>> EmbeddingStart("efficientnet_lite0", 72, "whole image, scaled to 32 x 32 px").images
         72
     """
 

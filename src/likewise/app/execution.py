@@ -93,7 +93,7 @@ def hold_table(study: Study) -> Iterator[None]:
         >>> with hold_table(study), hold_table(study):
         ...     pass
         Traceback (most recent call last):
-        likewise.app.errors.UserError: ...study.db must be run by one process, but another one runs it
+        likewise.app.errors.UserError: ...study.db must be run by one process, but another one is running it
     """
     with ExitStack() as stack:
         try:

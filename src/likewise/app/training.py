@@ -34,7 +34,7 @@ def train(
         config: a complete configuration, as `configure` returns it.
         folder: the run's folder; by default the configuration's ``out``, or ``runs/DATA-TRUNK-LOSS-NUMBER``.
         machine: the device; by default the one that Accelerate chooses.
-        shrink_batches: use fewer classes per batch if the data set has fewer, with a warning.
+        shrink_batches: reduce the classes per batch of a `likewise.data.PerClassSampler` to those of the data set, with a note.
         on_start: called with the objects of the training and the run's folder before the first step.
         allow: packages, modules and classes that the configuration may use in addition to the listed ones.
 

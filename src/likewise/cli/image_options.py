@@ -89,10 +89,10 @@ def print_start(start: EmbeddingStart, images: str) -> None:
     """Print the model, the images and the transform before embedding.
 
     Examples:
-        >>> print_start(EmbeddingStart("efficientnet_lite0", 72, "the transform glyphs"), "photos")
+        >>> print_start(EmbeddingStart("efficientnet_lite0", 72, "whole image, scaled to 32 x 32 px"), "photos")
         model      efficientnet_lite0
         images     72 in photos
-        transform  the transform glyphs
+        transform  whole image, scaled to 32 x 32 px
     """
     rows = [("model", start.model), ("images", f"{start.images:,} in {images}"), ("transform", start.transform)]
     print(columns(rows, indent=0))

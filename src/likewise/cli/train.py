@@ -88,7 +88,7 @@ def run(words: Sequence[str]) -> int:
         print(dump_configuration(given, allow), end="")
         return 0
     config = parse_request(given, allow)
-    shrink = "sampler" not in given
+    shrink = "classes" not in (given.get("sampler", {}).get("init_args") or {})
     machine = this_machine(device)
 
     def start(on_start: OnStart) -> Run:

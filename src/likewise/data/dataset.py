@@ -66,6 +66,9 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
     recall_at: ClassVar[tuple[int, ...]] = (1, 2, 4, 8)
     """The values of k for which recall at k is reported on this data set."""
 
+    sides: tuple[str, str] | None = None
+    """The names of the two sides of a data set of pairs, which is searched in both directions; ``None`` for other data."""
+
     def __init__(
         self,
         name: str,

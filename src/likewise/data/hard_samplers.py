@@ -95,7 +95,7 @@ class HardBatchSampler(MiningSampler):
         per_class: number of images per class; images of smaller classes are repeated.
         anchors: number of classes drawn at random; each gets the same number of neighbors.
         normalize: normalize the mean embeddings of classes before they are compared.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process; it gets whole classes of each batch.
         world_size: number of processes over which each batch is split.
@@ -180,7 +180,7 @@ class HardPairSampler(MiningSampler):
         batch_size: number of images in a batch, over all processes.
         pairs: number of positive pairs in a batch, each of a different class; they get the same number of neighbors.
         neighbors: number of hard neighbors stored per image.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process; it gets whole pairs of each batch with their neighbors.
         world_size: number of processes over which each batch is split.
@@ -266,7 +266,7 @@ class SmartMiningSampler(MiningSampler):
         batch_size: number of images in a batch, over all processes.
         anchors: number of anchors in a batch; each comes with a positive and an equal part of the negatives.
         neighbors: number of hard positives and negatives to draw from; fewer are harder.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process; it gets whole anchors of each batch with their images.
         world_size: number of processes over which each batch is split.

@@ -27,7 +27,7 @@ class HierarchicalSampler(ResumableSampler):
             level, finest first.
         classes: number of different classes in a batch, with the same number from each category.
         per_class: number of images per class; images of smaller classes are repeated.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process; it gets whole classes of each batch.
         world_size: number of processes over which each batch is split.

@@ -34,7 +34,7 @@ class MagnetSampler(MiningSampler):
         clusters: number of clusters in a batch.
         per_cluster: number of images per cluster; images of smaller clusters are repeated.
         alpha: gap of the Magnet loss that weights the first cluster.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process; it gets whole clusters of each batch.
         world_size: number of processes over which each batch is split.

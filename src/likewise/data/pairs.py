@@ -63,6 +63,8 @@ class PairTable(ImageDataset):
         ([[0, 0], [1, 0], [2, 1]], [0, 0, 1])
     """
 
+    sides: tuple[str, str]
+
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -35,7 +35,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
         labels: label of each image, ``(n,)``.
         batch_size: number of images in a batch, over all processes.
         settings: everything else that the batches depend on; a state is loaded only into a sampler with equal settings.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process, which selects its shard of each batch.
         world_size: number of processes over which each batch is split.
@@ -193,7 +193,7 @@ class PerClassSampler(ResumableSampler):
         labels: label of each image, ``(n,)``.
         classes: number of different classes in a batch.
         per_class: number of images per class.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process; it gets whole classes of each batch.
         world_size: number of processes over which each batch is split.
@@ -244,7 +244,7 @@ class PairSampler(ResumableSampler):
     Args:
         labels: label of each image, ``(n,)``.
         classes: number of different classes in a batch, which has twice as many images.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process; it gets whole pairs of each batch.
         world_size: number of processes over which each batch is split.

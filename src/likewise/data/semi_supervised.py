@@ -32,7 +32,7 @@ class SemiSupervisedSampler(MiningSampler):
         classes: number of different classes in a batch.
         per_class: number of images or views per class.
         labeled_classes: number of labeled classes in a batch, if there are unlabeled images; by default half.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices, including that of the labeled images.
         rank: rank of this process; it gets whole classes of each batch.
         world_size: number of processes over which each batch is split.

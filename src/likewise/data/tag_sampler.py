@@ -21,7 +21,7 @@ class MultiLabelSampler(ResumableSampler):
         tags: labels of each image, ``(n, C)`` booleans.
         classes: number of different labels in a batch.
         per_class: number of images drawn for each label.
-        steps: batches per epoch; by default, the number of images divided by the batch size.
+        steps: batches per epoch; by default, the number of images divided by the batch size, at least 1.
         seed: seed of all random choices.
         rank: rank of this process; it gets the images of whole labels.
         world_size: number of processes over which each batch is split.

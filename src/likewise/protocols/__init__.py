@@ -1,4 +1,4 @@
-"""Fair by construction: protocols, studies and executors, search, repeats, tournaments."""
+"""Fair comparisons: protocols, studies, executors, hyper-parameter search, repeats, leaderboards and tournaments."""
 
 from likewise.protocols.bayes import Bayesian, Random
 from likewise.protocols.combine import concatenated
@@ -6,11 +6,12 @@ from likewise.protocols.conditions import Conditions, ImageSet
 from likewise.protocols.executor import Ended, Executor, ExecutorBroken, SerialExecutor, reporter, run_missing
 from likewise.protocols.fairness import Difference, unfair_differences
 from likewise.protocols.grid import CoordinateGrid
-from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards, rank
+from likewise.protocols.leaderboard import Leaderboard, Unfair
 from likewise.protocols.local import LocalExecutor
 from likewise.protocols.packing import merge_study, pack_study
 from likewise.protocols.pairs import Comparison, Comparisons, compare, compare_all
 from likewise.protocols.protocol import PROTOCOLS, Protocol, classic, fixed_share, k_fold
+from likewise.protocols.ranking import leaderboards, rank
 from likewise.protocols.ray_executor import RayExecutor
 from likewise.protocols.repeats import Summary, summarize
 from likewise.protocols.search import Search, best, history, is_over, plan, prune

@@ -1,4 +1,4 @@
-"""Points that are drawn: at random, or where those tried before say that good ones are."""
+"""Search methods that draw points: random search and Bayesian search."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from likewise.formula import whole_number
 from likewise.protocols.space import Choice, Point, Setting, Space, Tried
 
 _PATIENCE = 50
-"""Number of consecutive repeated points after which a space counts as exhausted."""
+"""The number of consecutive repeated points after which a space counts as exhausted."""
 
 
 @dataclass(frozen=True)
 class Random:
-    """Points at random, evenly on each setting's scale; no point twice.
+    """Random search: points are uniform on the scale of each setting, and no point is repeated.
 
     Examples:
         >>> from likewise.protocols.space import Range
@@ -30,25 +30,25 @@ class Random:
     """
 
     def ask(self, space: Space, history: Sequence[Tried], n: int, seed: int) -> list[Point]:
-        """The next points, at most ``n``: fewer if the space has no others."""
-        drawn = random.Random(_mixed(seed, len(history)))
-        taken = _Taken(space, history)
-        while len(taken.new) < n and taken.in_vain < _PATIENCE:
-            taken.offer({path: setting.at(drawn.random()) for path, setting in space.items()})
-        return taken.new
+        """Return at most ``n`` new points; fewer if the space is exhausted."""
+        drawn = random.Random(_mix_seed(seed, len(history)))
+        proposals = _Proposals(space, history)
+        while len(proposals.new) < n and proposals.repeats < _PATIENCE:
+            proposals.offer({path: setting.at(drawn.random()) for path, setting in space.items()})
+        return proposals.new
 
 
 @dataclass(frozen=True)
 class Bayesian:
     """Bayesian search with Optuna's tree-structured Parzen estimator, used only as a sampler.
 
-    The study that Optuna looks at is rebuilt from the history at each call, so the same history and seed give the
-    same points.  Points that are asked for together, or whose value is not known yet, count as bad ones (a constant
-    liar), so that they keep away from each other.  A pruned point counts with what was measured on its way.
+    The study of Optuna is rebuilt from the history at each call, so that the same history and seed give the same points.
+    Points that are requested together, or whose value is not known yet, count as bad (a constant liar), which keeps them
+    apart.  A pruned point counts with its intermediate values.
 
     Args:
-        startup: how many points are drawn at random before the estimator has a say.
-        candidates: among how many draws the most promising one is chosen.
+        startup: the number of random points before the estimator is used.
+        candidates: the number of draws from which the most promising one is chosen.
 
     Examples:
         >>> from likewise.protocols.space import Range
@@ -67,7 +67,7 @@ class Bayesian:
         whole_number("candidates", self.candidates, 1)
 
     def ask(self, space: Space, history: Sequence[Tried], n: int, seed: int) -> list[Point]:
-        """The next points, at most ``n``: fewer if the space has no others."""
+        """Return at most ``n`` new points; fewer if the space is exhausted."""
         optuna = _optuna()
         with _quiet(optuna):
             sampler = optuna.samplers.TPESampler(
@@ -75,42 +75,42 @@ class Bayesian:
                 n_ei_candidates=self.candidates,
                 multivariate=True,
                 constant_liar=True,
-                seed=_mixed(seed, len(history)),
+                seed=_mix_seed(seed, len(history)),
             )
             study = optuna.create_study(direction="maximize", sampler=sampler, pruner=optuna.pruners.NopPruner())
-            spread = {path: _distribution(optuna, setting) for path, setting in space.items()}
+            distributions = {path: _distribution(optuna, setting) for path, setting in space.items()}
             for one in history:
                 if all(path in one.point and setting.has(one.point[path]) for path, setting in space.items()):
-                    study.add_trial(_as_trial(optuna, one, space, spread))
-            taken = _Taken(space, history)
-            while len(taken.new) < n and taken.in_vain < _PATIENCE:
-                asked = study.ask(spread)
-                taken.offer({path: _value(space[path], asked.params[path]) for path in space})
-        return taken.new
+                    study.add_trial(_as_trial(optuna, one, space, distributions))
+            proposals = _Proposals(space, history)
+            while len(proposals.new) < n and proposals.repeats < _PATIENCE:
+                asked = study.ask(distributions)
+                proposals.offer({path: _value(space[path], asked.params[path]) for path in space})
+        return proposals.new
 
 
-class _Taken:
-    """Tried or proposed points, and the number of consecutive repeats."""
+class _Proposals:
+    """New points, and the number of consecutive draws that repeat a known point."""
 
     def __init__(self, space: Space, history: Sequence[Tried]) -> None:
         self._paths = list(space)
         self._names = {self._name(one.point) for one in history}
         self.new: list[Point] = []
-        self.in_vain = 0
+        self.repeats = 0
 
     def offer(self, point: Point) -> None:
-        self.in_vain += 1
+        self.repeats += 1
         if self._name(point) not in self._names:
             self._names.add(self._name(point))
             self.new.append(point)
-            self.in_vain = 0
+            self.repeats = 0
 
     def _name(self, point: Point) -> tuple[object, ...]:
         return tuple(point.get(path) for path in self._paths)
 
 
-def _mixed(seed: int, tried: int) -> int:
-    """A seed for each length of the history: the same numbers again would be the same points again."""
+def _mix_seed(seed: int, tried: int) -> int:
+    """Derive a seed from the length of the history, so that later calls do not repeat earlier points."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{tried}".encode()).digest()[:4], "big")
 
 
@@ -147,7 +147,7 @@ def _value(setting: Setting, drawn: Any) -> Any:
     return setting.values[drawn] if isinstance(setting, Choice) else setting.rounded(drawn)
 
 
-def _as_trial(optuna: Any, one: Tried, space: Space, spread: dict[str, Any]) -> Any:
+def _as_trial(optuna: Any, one: Tried, space: Space, distributions: dict[str, Any]) -> Any:
     states = optuna.trial.TrialState
     state = {"done": states.COMPLETE, "pruned": states.PRUNED, "failed": states.FAIL, "running": states.RUNNING}
     drawn = {}
@@ -156,5 +156,5 @@ def _as_trial(optuna: Any, one: Tried, space: Space, spread: dict[str, Any]) -> 
         drawn[path] = setting.values.index(value) if isinstance(setting, Choice) else value
     reports = dict(one.reports) if one.status == "pruned" else {}
     return optuna.trial.create_trial(
-        state=state[one.status], params=drawn, distributions=spread, value=one.value, intermediate_values=reports
+        state=state[one.status], params=drawn, distributions=distributions, value=one.value, intermediate_values=reports
     )

@@ -1,4 +1,4 @@
-"""The models of a protocol's folds put together: embeddings of the test set concatenated and measured as one."""
+"""Concatenate the test embeddings of the models of all folds, and evaluate them as one model."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from likewise.protocols.trial import Result
 from likewise.train import RECALLS, Embedded, evaluate
 
 TEST_SET_FILE = "test.npz"
-"""Where a run keeps its embeddings of the test set: ``embeddings``, ``labels`` and, if there are roles, ``is_query``,
-and ``cameras``."""
+"""The file of a run with its embeddings of the test set: ``embeddings``, ``labels``, ``is_query`` and ``cameras``."""
 
 
 def concatenated(results: Iterable[Result], folder: Path, folds: int) -> list[Result]:
-    """One result for each method, setting and seed of which all folds are done: that of their models together.
+    """Evaluate the concatenated embeddings of all folds, for each method, setting and seed whose folds are all done.
 
-    The reality check reports both this and the mean of the folds' own numbers ("separated"), which is what
-    `likewise.protocols.repeats.summarize` makes of the folds' results.
+    The reality check reports this result and the mean over folds ("separated"), which
+    `likewise.protocols.summarize` computes.
 
     Args:
-        results: of final trials.
-        folder: of the study, in which the runs are.
-        folds: how many there are of each.
+        results: results of final trials.
+        folder: the folder of the study, which contains the runs.
+        folds: the number of folds.
 
     Returns:
-        Results whose label ``combination`` is ``"concatenated"``; validation has no such number, because every fold
-        has validation classes of its own.
+        Results whose label ``combination`` is ``"concatenated"``.  They have no validation metrics, because the validation
+        classes differ between folds.
 
     Examples:
         >>> concatenated([], Path("."), 4)
@@ -42,16 +41,16 @@ def concatenated(results: Iterable[Result], folder: Path, folds: int) -> list[Re
         if result.status == "done" and result.trial.stage == "final":
             labels = tuple(sorted((name, str(value)) for name, value in result.trial.labels.items()))
             groups.setdefault((result.trial.method, result.trial.seed, labels), []).append(result)
-    return [_together(group, folder) for group in groups.values() if len(group) == folds]
+    return [_concatenate_folds(group, folder) for group in groups.values() if len(group) == folds]
 
 
-def _together(group: Sequence[Result], folder: Path) -> Result:
+def _concatenate_folds(group: Sequence[Result], folder: Path) -> Result:
     ordered = sorted(group, key=lambda result: result.trial.fold)
     stored = [np.load(folder / result.run / TEST_SET_FILE) for result in ordered]
     labels = torch.from_numpy(stored[0]["labels"])
     for result, each in zip(ordered, stored, strict=True):
         if not np.array_equal(each["labels"], stored[0]["labels"]):
-            raise ValueError(f"all folds must have the same test set, but that of {result.run} is another one")
+            raise ValueError(f"all folds must have the same test set, but {result.run} has another one")
     joined = concatenate([torch.from_numpy(each["embeddings"]) for each in stored])
     is_query = torch.from_numpy(stored[0]["is_query"]) if len(stored[0]["is_query"]) else None
     first = ordered[0]

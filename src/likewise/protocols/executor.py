@@ -1,4 +1,4 @@
-"""Executors run trials; the driver of a study submits missing trials and stores their results."""
+"""Executors, which run trials, and the driver of a study, which submits missing trials and stores their results."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from likewise.protocols.search import hopeless
+from likewise.protocols.search import is_hopeless
 from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial
 
 Report: TypeAlias = Callable[[str, int, float], bool]
-"""``report(key, step, value) -> continue``: called in the driver for every value that a trial measures on its way."""
+"""``report(key, step, value) -> should_continue``: called in the driver for every intermediate value of a trial."""
 
 Runner: TypeAlias = Callable[[Trial, Callable[[int, float], bool]], Result]
-"""Runs one trial; calls ``report(step, value)`` on its way and stops if the answer is false.
+"""A function that runs one trial; it calls ``report(step, value)`` for intermediate values and stops if that is false.
 
-Executors that start processes pickle it, so it is a function of a module or a `functools.partial` of one.
+Executors that start processes pickle it, so it must be a function of a module or a `functools.partial` of one.
 """
 
 PLAN_SECONDS = 15.0
@@ -31,7 +31,7 @@ class Ended:
     """The end of a trial that was submitted.
 
     Args:
-        trial: which one.
+        trial: the trial.
         result: its result; ``None`` if it ended without one.
         error: why it ended without a result; ``None`` if it was canceled or stopped.
 
@@ -46,7 +46,7 @@ class Ended:
 
 
 class TrialCancelled(Exception):  # noqa: N818
-    """Raised inside a trial, by its report, after it was canceled; executors catch it.
+    """Raised by the report of a trial after it was canceled; executors catch it.
 
     Examples:
         >>> issubclass(TrialCancelled, Exception)
@@ -55,7 +55,7 @@ class TrialCancelled(Exception):  # noqa: N818
 
 
 class ExecutorBroken(RuntimeError):  # noqa: N818
-    """An executor cannot run any trial; missing trials stay missing.
+    """Raised if an executor cannot run any trial; missing trials stay missing.
 
     Examples:
         >>> issubclass(ExecutorBroken, RuntimeError)
@@ -64,7 +64,7 @@ class ExecutorBroken(RuntimeError):  # noqa: N818
 
 
 class Executor(Protocol):
-    """Runs trials; the interface that `run_missing` uses.
+    """The interface of executors, which `run_missing` uses.
 
     Examples:
         >>> executor: Executor = SerialExecutor(lambda trial, report: Result(trial), lambda *_: True)
@@ -76,30 +76,30 @@ class Executor(Protocol):
         """Number of additional trials that can run now."""
 
     def submit(self, trial: Trial) -> None:
-        """Start a trial, or queue it if all slots are in use."""
+        """Start a trial, or queue it if there is no room."""
 
     def results(self, timeout: float = 0.5) -> list[Ended]:
-        """The trials that have ended since the last call; waits up to ``timeout`` seconds for one.
+        """Return the trials that have ended since the last call; wait up to ``timeout`` seconds for one.
 
-        Reports of running trials are answered meanwhile.
+        Meanwhile, reports of running trials are answered.
         """
 
     def cancel(self, key: str) -> None:
         """Stop a trial at its next report; it ends without a result and without an error."""
 
     def running(self) -> Mapping[str, str]:
-        """The trials that were submitted and have not ended, by key, and where each of them runs."""
+        """Return the submitted trials that have not ended: where each runs, by key."""
 
     def stop(self) -> list[Ended]:
-        """Ask all trials to write a checkpoint and end; returns those that ended, and can be called twice."""
+        """Ask all trials to save a checkpoint and end, and return those that ended; it can be called twice."""
 
 
 class SerialExecutor:
     """Runs trials in this process, one after the other, inside `results`.
 
     Args:
-        run: runs a trial.
-        report: called for every value that a trial measures on its way.
+        run: the function that runs a trial.
+        report: called for every intermediate value of a trial.
 
     Examples:
         >>> def run(trial, report):
@@ -140,7 +140,7 @@ class SerialExecutor:
         self._canceled.add(key)
 
     def running(self) -> Mapping[str, str]:
-        """The trials that have not ended."""
+        """Return the trials that have not ended."""
         return {trial.key: "this process" for trial in self._queue}
 
     def stop(self) -> list[Ended]:
@@ -154,12 +154,12 @@ class SerialExecutor:
 
 
 def run_one(run: Runner, trial: Trial, ask: Callable[[str, int, float], bool | None]) -> Ended:
-    """Run one trial where this is called; an error of it is an `Ended` with one line, and is printed.
+    """Run one trial in this process; an error is printed, and returned as one line of an `Ended`.
 
     Args:
-        run: runs a trial.
-        trial: which one.
-        ask: whether to continue, given key, step and value; ``None`` if the trial was canceled.
+        run: the function that runs a trial.
+        trial: the trial.
+        ask: a function of key, step and value that returns whether to continue; ``None`` if the trial was canceled.
 
     Examples:
         >>> run_one(lambda trial, report: Result(trial), Trial("contrastive", {}), lambda *_: True).result.status
@@ -182,11 +182,11 @@ def run_one(run: Runner, trial: Trial, ask: Callable[[str, int, float], bool | N
 
 
 def reporter(study: Study, *, prune: bool = True) -> Report:
-    """The report of a study's executor: stores values in its table and prunes hopeless trials of a search.
+    """Return the report function of a study, which stores values in its table and prunes trials of a search.
 
     Args:
         study: the table.
-        prune: whether trials are pruned: see `likewise.protocols.search.prune`.
+        prune: whether trials are pruned; see `likewise.protocols.prune`.
 
     Examples:
         >>> import tempfile
@@ -199,7 +199,7 @@ def reporter(study: Study, *, prune: bool = True) -> Report:
     def report(key: str, step: int, value: float) -> bool:
         study.report(key, step, value)
         trial = study.trial(key)
-        return not (prune and trial.stage == "search" and hopeless(study, trial))
+        return not (prune and trial.stage == "search" and is_hopeless(study, trial))
 
     return report
 
@@ -216,21 +216,21 @@ def run_missing(
 ) -> bool:
     """Run the missing trials of a study on an executor, and store their results.
 
-    A trial that ends without a result, because its process was killed or raised an error, is submitted again; after
-    ``tries`` ends in a row that got no further than those before, it has failed.  However this function ends, running
-    trials are asked for a checkpoint and the results that come back are stored.
+    A trial that ends without a result, because its process was killed or raised an error, is submitted again.  It has failed
+    after ``tries`` consecutive attempts without progress.  When this function ends, for any reason, running trials are asked
+    to save a checkpoint, and the results that they return are stored.
 
     Args:
         study: the table.
-        executor: runs trials.
-        plan: called first, every 15 seconds and when nothing is missing; may add trials and cancel them.
-        only: which trials to run, by key; the others stay missing.
-        seconds: after so many no trial is started and those that run are stopped.
-        tries: ends without a result and without progress after which a trial has failed.
+        executor: the executor that runs the trials.
+        plan: a function that can add and cancel trials; called at the start, every 15 seconds, and when no trial is missing.
+        only: a function of the key that selects the trials to run; the others stay missing.
+        seconds: the time after which no trial is started and running trials are stopped.
+        tries: the number of attempts without progress after which a trial has failed.
         watch: called twice a second with the running trials.
 
     Returns:
-        Whether nothing is missing.
+        Whether all selected trials have a result.
 
     Examples:
         >>> import tempfile
@@ -270,11 +270,11 @@ def _missing(study: Study, only: Callable[[str], bool] | None) -> dict[str, Tria
 
 
 class _Record:
-    """Stores how trials end, and counts the ends without a result.
+    """Stores results, and counts attempts without a result.
 
     Args:
         study: the table.
-        tries: how many of them in a row make a failure.
+        tries: the number of attempts without progress after which a trial has failed.
     """
 
     def __init__(self, study: Study, tries: int) -> None:

@@ -1,4 +1,4 @@
-"""A coordinate grid, the thesis' way of choosing hyper-parameters: one at a time, each at its best value before the next."""
+"""Coordinate-wise grid search, as in the thesis: one hyper-parameter after the other."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from likewise.protocols.trial import Label
 class CoordinateGrid:
     """Try all values of one setting, keep the best, and continue with the next setting.
 
-    The settings are taken in the order of the space.  Among values that are equally good the first one is chosen; the
-    previous value of a setting competes with the grid's if it was tried.  Values that failed or were pruned are not chosen.
+    The settings are searched in the order of the space.  Of equally good values the first one is chosen; the previous value
+    of a setting is considered too if it was tried.  Values that failed or were pruned are not chosen.
 
     Args:
-        start: where to begin; by default where each setting's default is.
-        points: how many values a setting without a step has.
-        sweeps: how often to go through all settings.
+        start: the initial values; settings that it does not name start at their default.
+        points: the number of values of a setting without a step.
+        sweeps: the number of passes over all settings.
 
     Examples:
         >>> from likewise.protocols import Range
@@ -38,7 +38,7 @@ class CoordinateGrid:
         whole_number("sweeps", self.sweeps, 1)
 
     def ask(self, space: Space, history: Sequence[Tried], n: int, seed: int) -> list[Point]:
-        """The next points, at most ``n``: none while the values of one setting are not all known, or at the end."""
+        """Return at most ``n`` new points; none while values of the current setting are missing, and none at the end."""
         for path in self.start:
             if path not in space:
                 raise ValueError(f"start must name settings of the space, but it names {path!r}")

@@ -1,4 +1,4 @@
-"""Trials in processes of this machine: one thread each on a CPU, one or several on each GPU."""
+"""Run trials in processes on this machine: one thread per process on a CPU, one or several processes per GPU."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from likewise.protocols.executor import Ended, ExecutorBroken, Report, Runner
 from likewise.protocols.trial import Trial
 
 FALSE_STARTS = 3
-"""Number of consecutive processes that may end before they can run a trial."""
+"""The number of consecutive processes that fail to start after which the executor gives up."""
 
 STOP_SECONDS = (20.0, 40.0)
-"""Seconds that trials have to write checkpoints after the first and the second request to stop."""
+"""Seconds that trials have to save checkpoints after the first and the second request to stop."""
 
 
 def fitting_workers(per_gpu: int = 1) -> int:
-    """Number of trials that fit on this machine: ``per_gpu`` on each GPU, or one on each core, at most eight.
+    """Return the number of trials that fit on this machine: ``per_gpu`` per GPU, or one per core, at most eight.
 
     Examples:
         >>> fitting_workers() >= 1
@@ -40,17 +40,17 @@ def fitting_workers(per_gpu: int = 1) -> int:
 
 
 class LocalExecutor:
-    """Runs trials in processes of this machine.
+    """Runs trials in processes on this machine.
 
-    A process runs one trial after the other, with one thread on a CPU, so that its numbers do not depend on how many
-    others there are.  It ends when its driver is gone, after a checkpoint.
+    A process runs one trial after the other.  On a CPU it uses one thread, so that results do not depend on the number of
+    processes.  If the driver ends, its processes save a checkpoint and end.
 
     Args:
-        run: runs a trial; it is pickled.
-        report: called in this process for every value that a trial measures on its way.
-        workers: how many processes at most; by default as many as fit.
-        per_gpu: how many trials share a GPU, where there is one.
-        logs: the folder for ``worker-1.log`` and so on; by default the processes write to this one's standard error.
+        run: the function that runs a trial; it is pickled.
+        report: called in this process for every intermediate value of a trial.
+        workers: the maximum number of processes; ``None``: as many as fit.
+        per_gpu: the number of trials that share a GPU.
+        logs: the folder of ``worker-1.log`` and so on; ``None``: the processes write to the standard error of this one.
 
     Examples:
         >>> executor = LocalExecutor(print, lambda key, step, value: True, workers=2)
@@ -82,12 +82,12 @@ class LocalExecutor:
         return max(0, self.workers - len(self.running()))
 
     def submit(self, trial: Trial) -> None:
-        """Start a trial in a process that has none, or in a new one."""
+        """Start a trial in an idle process or in a new one."""
         self._queue.append(trial)
         self._start()
 
     def results(self, timeout: float = 0.5) -> list[Ended]:
-        """The trials that have ended; waits up to ``timeout`` seconds for one, and answers reports meanwhile."""
+        """Return the trials that have ended; wait up to ``timeout`` seconds for one, and answer reports meanwhile."""
         ends: list[Ended] = []
         until = time.monotonic() + timeout
         while not ends and (left := until - time.monotonic()) > 0:
@@ -101,18 +101,18 @@ class LocalExecutor:
         return ends
 
     def cancel(self, key: str) -> None:
-        """Stop a trial at its next report; one that is queued is not started."""
+        """Stop a trial at its next report; a queued trial is not started."""
         self._queue = [trial for trial in self._queue if trial.key != key]
         if key in self.running():
             self._canceled.add(key)
 
     def running(self) -> Mapping[str, str]:
-        """The trials that have not ended, and the worker of each."""
+        """Return the trials that have not ended, and the worker of each."""
         busy = {worker.trial.key: worker.name for worker in self._workers.values() if worker.trial is not None}
         return busy | {trial.key: "" for trial in self._queue}
 
     def stop(self) -> list[Ended]:
-        """Ask for checkpoints and ends, twice; processes that are still there after a minute are killed."""
+        """Ask processes twice to save a checkpoint and end; kill those that are still running after a minute."""
         ends = [Ended(trial) for trial in self._queue]
         self._queue.clear()
         self._stopping = True
@@ -140,7 +140,7 @@ class LocalExecutor:
                 worker = self._workers[number] = _Worker(number, self._run, self._logs, self._events)
             else:
                 return
-            worker.give(self._queue.pop(0))
+            worker.start_trial(self._queue.pop(0))
 
     def _handle(self, worker: _Worker, message: tuple[Any, ...]) -> list[Ended]:
         what, *values = message
@@ -151,29 +151,29 @@ class LocalExecutor:
             step, value = values
             worker.send(None if trial.key in self._canceled else self._report(trial.key, step, value))
         elif what == "ended":
-            return self._ended(worker, values[0])
+            return self._end_trial(worker, values[0])
         elif what == "stopped" and trial is not None:
-            return self._ended(worker, Ended(trial))
+            return self._end_trial(worker, Ended(trial))
         elif what == "gone":
-            return self._gone(worker)
+            return self._remove_worker(worker)
         return []
 
-    def _ended(self, worker: _Worker, ended: Ended) -> list[Ended]:
+    def _end_trial(self, worker: _Worker, ended: Ended) -> list[Ended]:
         worker.trial = None
         self._canceled.discard(ended.trial.key)
         return [ended]
 
-    def _gone(self, worker: _Worker) -> list[Ended]:
+    def _remove_worker(self, worker: _Worker) -> list[Ended]:
         worker.close()
         del self._workers[worker.number]
         if worker.trial is None:
             return []
         if self._stopping:
-            return self._ended(worker, Ended(worker.trial))
+            return self._end_trial(worker, Ended(worker.trial))
         if worker.ready:
             error = f"the process of {worker.name} ended before the trial"
-            return self._ended(worker, Ended(worker.trial, error=error))
-        self._queue.insert(0, worker.trial)  # the process could not begin, which says nothing of the trial
+            return self._end_trial(worker, Ended(worker.trial, error=error))
+        self._queue.insert(0, worker.trial)  # the process failed to start, which is not an error of the trial
         self._false_starts += 1
         if self._false_starts == FALSE_STARTS:
             begin = f"{FALSE_STARTS} processes ended before they could run a trial"
@@ -185,10 +185,10 @@ class _Worker:
     """A worker process and the thread that reads its messages.
 
     Args:
-        number: its place.
+        number: the number of the worker, from 0.
         run: the pickled function that runs trials.
         logs: the folder of its log.
-        events: where what it says goes.
+        events: the queue of received messages.
     """
 
     def __init__(self, number: int, run: bytes, logs: Path | None, events: queue.SimpleQueue[Any]) -> None:
@@ -202,20 +202,20 @@ class _Worker:
         threading.Thread(target=self._read, args=(events,), daemon=True).start()
 
     def close(self) -> None:
-        """Wait for the end of the process and close the pipes."""
+        """Wait until the process ends, and close the pipes."""
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             with suppress(BrokenPipeError):
                 pipe.close()
 
-    def give(self, trial: Trial) -> None:
-        """Let it run a trial."""
+    def start_trial(self, trial: Trial) -> None:
+        """Start a trial in this process."""
         self.trial = trial
         self.send(trial)
 
     def send(self, message: Any) -> None:
-        """Send a message; a dead process is not an error here."""
+        """Send a message; it is not an error if the process has ended."""
         self._write(pickle.dumps(message))
 
     def _write(self, data: bytes) -> None:
@@ -229,7 +229,7 @@ class _Worker:
         try:
             while True:
                 events.put((self, pickle.load(self.process.stdout)))
-        except Exception:  # the end of the pipe, or half a message of a process that was killed
+        except Exception:  # the end of the pipe, or an incomplete message of a killed process
             events.put((self, ("gone",)))
 
 
@@ -237,14 +237,14 @@ def _start_process(number: int, log: Path | None) -> subprocess.Popen[bytes]:
     environment = dict(os.environ)
     if torch.cuda.is_available():
         environment["CUDA_VISIBLE_DEVICES"] = device_of(number)
-        environment.setdefault("OMP_NUM_THREADS", "1")  # threads of several workers that wait for each other spin
+        environment.setdefault("OMP_NUM_THREADS", "1")  # waiting threads of several workers would compete for the cores
     else:
         environment["OMP_NUM_THREADS"] = "1"
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    # -P: the current folder may be that of another person, whose files must not replace modules
+    # -P: files in the current folder, which can be untrusted, must not replace modules
     command = [sys.executable, "-P", "-m", "likewise.protocols.worker_process"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment}
-    # a separate session: Ctrl-C reaches only the driver, which then asks for checkpoints
+    # a separate session: Ctrl-C interrupts only the driver, which then asks for checkpoints
     if log is None:
         return subprocess.Popen(command, start_new_session=True, **pipes)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -253,7 +253,7 @@ def _start_process(number: int, log: Path | None) -> subprocess.Popen[bytes]:
 
 
 def device_of(number: int) -> str:
-    """The GPU of a worker, among those that this process may see.
+    """Return the GPU of a worker, among those that are visible to this process.
 
     Examples:
         >>> import os

@@ -14,21 +14,21 @@ from likewise.protocols.trial import Result
 from likewise.train import Run
 
 PACK_FILE = "pack.json"
-"""The description of a pack."""
+"""The file that describes a pack."""
 
 
 def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, metric: str = "MAP@R") -> int:
-    """Copy the files that another machine needs to run the missing trials of a study: the table and started runs.
+    """Copy the files that another machine needs to run the missing trials of a study: its table and unfinished runs.
 
     Data and weights are not copied.
 
     Args:
         folder: the folder of the study.
-        pack: the folder to make; it must not exist.
-        metric: whose validation is reported on the way.
+        pack: the folder to create; it must not exist.
+        metric: the validation metric that trials report.
 
     Returns:
-        How many trials are missing.
+        The number of missing trials.
 
     Examples:
         >>> import tempfile
@@ -54,7 +54,7 @@ def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, 
 
 
 def read_pack(pack: str | os.PathLike[str]) -> dict[str, Any]:
-    """The description of a pack.
+    """Read the description of a pack.
 
     Examples:
         >>> read_pack("nowhere")
@@ -69,17 +69,17 @@ def read_pack(pack: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -> list[str]:
-    """Bring the results and runs of a pack, or of a copy of a study, home.
+    """Merge the results and runs of a pack, or of a copy of a study, into the study.
 
-    A result that is here already stays, unless it says failed; a failure there does not end a trial that has begun
-    here.  Of trials that are still missing, the runs come home whose checkpoints are further than those here.
+    Existing results are kept, unless they are failures.  A failure in the pack does not end a trial that has been started in
+    the study.  Runs of trials that are missing in both are copied if their checkpoints are more recent.
 
     Args:
         folder: the folder of the study.
         other: the pack.
 
     Returns:
-        The keys whose results are new here.
+        The keys of the trials with new results.
 
     Examples:
         >>> import tempfile
@@ -93,7 +93,7 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
     if not (Path(other) / STUDY_DATABASE).exists():
         raise FileNotFoundError(f"other must be a pack or a study, but {other} has no {STUDY_DATABASE}")
     home, away = Study(Path(folder) / STUDY_DATABASE), Study(Path(other) / STUDY_DATABASE)
-    _refuse_strangers(home, away, Path(other))
+    _check_same_study(home, away, Path(other))
     home.add(away.trials())
     here = {result.key: result.status for result in home.results()}
     started = {trial.key for trial in home.missing() if _run_of(folder, trial.key).exists()}
@@ -106,12 +106,12 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
     brought = {result.key for result in away.results() if take(result)}
     unfinished = {trial.key for trial in home.missing()} & {trial.key for trial in away.missing()}
     further = {key for key in unfinished if key not in started or _step(other, key) > _step(folder, key)}
-    _copy_runs(Path(other), Path(folder), brought | further)  # before their results: a result names its run
+    _copy_runs(Path(other), Path(folder), brought | further)  # before their results, which name the runs
     return home.merge(away, take=take)
 
 
-def _refuse_strangers(home: Study, away: Study, other: Path) -> None:
-    """Refuse a pack of another study, by the trials that the pack lists."""
+def _check_same_study(home: Study, away: Study, other: Path) -> None:
+    """Raise an error for the pack of another study, which lists other trials."""
     here, there = {trial.key for trial in home.trials()}, {trial.key for trial in away.trials()}
     packed = set(read_pack(other).get("trials", ())) if (other / PACK_FILE).exists() else set()
     alike = packed <= here if packed else not there or here & there
@@ -124,7 +124,7 @@ def _run_of(folder: str | os.PathLike[str], key: str) -> Path:
 
 
 def _step(folder: str | os.PathLike[str], key: str) -> int:
-    """The step of the checkpoint of a trial; -1 without one."""
+    """Return the step of the checkpoint of a trial; -1 without one."""
     try:
         step = Run(_run_of(folder, key)).checkpoint_step
     except FileNotFoundError:
@@ -138,7 +138,7 @@ def _copy_runs(source: Path, to: Path, keys: Iterable[str]) -> None:
         if run.exists():
             part = copy.with_name(f"{key}.part")
             shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(run, part, ignore=_links)  # a pack of another person's could link any file
+            shutil.copytree(run, part, ignore=_links)  # an untrusted pack could contain links to any file
             shutil.rmtree(copy, ignore_errors=True)
             part.rename(copy)
 

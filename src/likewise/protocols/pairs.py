@@ -1,4 +1,4 @@
-"""Compare two methods pair by pair: one is better, or they are not distinguishable."""
+"""Paired comparisons of methods: one is better, or they are not distinguishable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from likewise.formula import one_of
 from likewise.metrics import Interval, t_interval
-from likewise.protocols.repeats import FEWEST, Row, each_once, is_done, of_stage, shared_labels, value_of
+from likewise.protocols.repeats import FEWEST, Row, index_rows, is_done, read_metric, select_stage, shared_labels
 from likewise.protocols.significance import flip_p, holm, paired_p
 from likewise.text import align, metric_in_words
 
@@ -20,33 +20,32 @@ Verdict = Literal["better", "worse", "not distinguishable"]
 
 
 class NoPairs(ValueError):  # noqa: N818
-    """Two methods have no trainings of the same seed, fold and setting.
+    """Raised if two methods have no runs with the same seed, fold and setting.
 
     Examples:
         >>> compare_sides([{"seed": 0, "test R@1": 0.5}], [{"seed": 1, "test R@1": 0.5}], "a", "b", "test R@1")
         Traceback (most recent call last):
-        likewise.protocols.pairs.NoPairs: a and b must have trainings of the same seed, fold and setting, but 'a' and 'b'
-        have none
+        likewise.protocols.pairs.NoPairs: a and b must have runs with the same seed, fold and setting, but 'a' and 'b' have none
     """
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two methods over the same seeds, folds and settings.
+    """The comparison of two methods over the same seeds, folds and settings.
 
     Args:
-        a: one method.
-        b: the other.
-        metric: the column that was compared.
-        difference: of a minus b, with its interval, over pairs; infinite for one pair.
-        differences: of each pair.
-        p: of the paired t-test, two-sided; ``None`` for one pair.
-        p_flip: of the sign-flip test, two-sided, which assumes only that differences are as likely up as down; with n
-            pairs it cannot be below 2 / 2ⁿ.
-        unpaired: trainings of a and of b that have no partner.
-        failed: trainings of a and of b that failed or were pruned.
-        settings: over how many settings (of trunk, size, …) the pairs spread.
-        tuned_on_test: of a and b, those that were tuned on the test set.
+        a: the first method.
+        b: the second method.
+        metric: the compared column.
+        difference: the mean of a minus b over pairs, with its interval, which is infinite for one pair.
+        differences: the difference of each pair.
+        p: the p-value of the two-sided paired t-test; ``None`` for one pair.
+        p_flip: the p-value of the two-sided sign-flip test, which assumes only that the distribution of differences is
+            symmetric; with n pairs it is at least 2 / 2ⁿ.
+        unpaired: the numbers of runs of a and b without a partner.
+        failed: the numbers of runs of a and b that failed or were pruned.
+        settings: the number of settings (trunk, size, …) of the pairs.
+        tuned_on_test: those of a and b that were tuned on the test set.
 
     Examples:
         >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52)}
@@ -54,8 +53,8 @@ class Comparison:
         >>> print(compare(rows, "a", "b", "test R@1"))
         a is better than b by 1.7 points of R@1 (95% interval 0.2 to 3.1, 3 pairs)
         >>> print(compare(rows[:4], "a", "b", "test R@1"))
-        a and b are not distinguishable by R@1 (a is 1.0 points above, one pair: how far others would scatter is not
-        known); 2 trainings of a had no partner
+        a and b are not distinguishable by R@1 (a is 1.0 points above, one pair: the variation between pairs is unknown);
+        2 runs of a had no partner
     """
 
     a: str
@@ -77,7 +76,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether a is better or worse than b: whether the interval of three or more pairs is above or below zero."""
+        """Whether a is better or worse than b: the interval of at least three pairs is above or below zero."""
         if self.pairs < FEWEST:
             return "not distinguishable"
         if self.difference.low > 0.0:
@@ -86,7 +85,7 @@ class Comparison:
 
     @property
     def resolution(self) -> float | None:
-        """Half the interval: the difference that such pairs detect with 50% power; ``None`` for one pair."""
+        """Half the width of the interval: the difference that is detected with 50% power; ``None`` for one pair."""
         half = (self.difference.high - self.difference.low) / 2.0
         return None if isinf(half) else half
 
@@ -108,9 +107,9 @@ class Comparison:
         size = f"less than {10.0**-digits:g}" if difference.mean and float(size) == 0.0 else size
         above = f"{self.a} is {size} points {'above' if difference.mean >= 0 else 'below'}"
         if self.resolution is None:
-            why = f"{above}, {pairs}: how far others would scatter is not known"
+            why = f"{above}, {pairs}: the variation between pairs is unknown"
         elif self.pairs < FEWEST:
-            why = f"{above}, {pairs}: too few to tell, {FEWEST} or more are needed"
+            why = f"{above}, {pairs}: at least {FEWEST} are needed"
         else:
             ends = f"{_points(difference.low, digits)} to {_points(difference.high, digits)}"
             seen = f"a difference of about {_points(self.resolution, digits)} would be detected with 50% power"
@@ -118,11 +117,11 @@ class Comparison:
         return f"{self.a} and {self.b} are not distinguishable by {shown} ({why})" + self._tail()
 
     def _tail(self) -> str:
-        """Remarks, as further parts of the sentence."""
+        """Format remarks, which are appended to the sentence."""
         remarks = []
         for counts, what in ((self.unpaired, "had no partner"), (self.failed, "failed")):
             named = [
-                f"{count} {'training' if count == 1 else 'trainings'} of {name}"
+                f"{count} {'run' if count == 1 else 'runs'} of {name}"
                 for name, count in zip((self.a, self.b), counts, strict=True)
                 if count
             ]
@@ -145,20 +144,20 @@ def compare(
 ) -> Comparison:
     """Compare two methods over the same seeds, folds and settings.
 
-    Trainings are paired that agree in seed, fold and every label without a dot (trunk, size, data; ``loss.alpha`` and
-    its like belong to the method).  What makes a seed, a fold or a setting hard for both cancels in the differences,
-    of which the interval is Student's.
+    Two runs are a pair if they agree in seed, fold and every label without a dot (trunk, size, data; labels such as
+    ``loss.alpha`` belong to the method).  Effects of a seed, a fold or a setting that are common to both methods cancel in
+    the differences.  The interval is Student's t interval.
 
     Args:
         rows: the tidy table of results.
         a: a value of the column ``by``.
-        b: another one.
-        metric: which column; values are fractions, higher is better.
-        by: the column that tells methods apart.
-        unit: ``"seed"`` takes the mean over the folds of a seed as one pair; ``"fold"`` takes each fold as one, and the
-            interval comes out too narrow, for folds share training classes.
+        b: another value of it.
+        metric: the column to compare; values are fractions, higher is better.
+        by: the column of the method.
+        unit: ``"seed"``: a pair is the mean over the folds of a seed; ``"fold"``: each fold is a pair, which makes the
+            interval too narrow, because folds share training classes.
         stage: ``"final"`` or ``"search"``.
-        confidence: of the interval.
+        confidence: the confidence level of the interval.
 
     Examples:
         >>> scores = {"a": (0.500, 0.520, 0.510), "b": (0.495, 0.525, 0.505)}
@@ -167,9 +166,9 @@ def compare(
         a and b are not distinguishable by MAP@R (a is 0.2 points above, 95% interval -1.3 to 1.6, 3 pairs; with 3 pairs
         a difference of about 1.4 would be detected with 50% power)
     """
-    chosen = of_stage(rows, metric, stage)
+    chosen = select_stage(rows, metric, stage)
     if a == b:
-        raise ValueError(f"a and b must be two, but both are {a!r}")
+        raise ValueError(f"a and b must be different methods, but both are {a!r}")
     sides = [[row for row in chosen if row.get(by) == name] for name in (a, b)]
     for place, name, side in zip("ab", (a, b), sides, strict=True):
         if not side:
@@ -189,17 +188,17 @@ def compare_sides(
     unit: Unit = "seed",
     confidence: float = 0.95,
 ) -> Comparison:
-    """Compare rows with rows, as `compare` does.
+    """Compare the rows of two sides; see `compare`.
 
     Args:
-        of_a: rows of one side.
-        of_b: rows of the other.
-        a: what the one is called.
-        b: what the other is called.
-        metric: which column.
-        but: labels in which the sides differ, so that they cannot pair by them.
-        unit: what is one pair.
-        confidence: of the interval.
+        of_a: the rows of the first side.
+        of_b: the rows of the second side.
+        a: the name of the first side.
+        b: the name of the second side.
+        metric: the column to compare.
+        but: labels that are not used for pairing, because the sides differ in them.
+        unit: the unit of a pair; see `compare`.
+        confidence: the confidence level of the interval.
 
     Examples:
         >>> small, large = {"dim": 64, "test R@1": 0.5}, {"dim": 512, "test R@1": 0.6}
@@ -209,16 +208,16 @@ def compare_sides(
     one_of("unit", unit, ("seed", "fold"))
     columns = ("seed", "fold", *shared_labels([*of_a, *of_b], but))
     left, right = (
-        each_once(name, [row for row in rows if is_done(row)], columns) for name, rows in ((a, of_a), (b, of_b))
+        index_rows(name, [row for row in rows if is_done(row)], columns) for name, rows in ((a, of_a), (b, of_b))
     )
     both = [key for key in left if key in right]
     if not both:
-        raise NoPairs(f"a and b must have trainings of the same seed, fold and setting, but {a!r} and {b!r} have none")
+        raise NoPairs(f"a and b must have runs with the same seed, fold and setting, but {a!r} and {b!r} have none")
     gathered: dict[tuple[Any, ...], list[float]] = {}
     for seed, fold, *setting in both:
         key = (seed, fold, *setting)
         pair = (seed, *setting) if unit == "seed" else key
-        gathered.setdefault(pair, []).append(value_of(left[key], metric, a) - value_of(right[key], metric, b))
+        gathered.setdefault(pair, []).append(read_metric(left[key], metric, a) - read_metric(right[key], metric, b))
     differences = [fmean(each) for each in gathered.values()]
     return Comparison(
         a,
@@ -236,7 +235,7 @@ def compare_sides(
 
 
 def _digits(mean: float, half: float | None) -> int:
-    """So many digits after the point that the scatter, in points, shows one that is not zero."""
+    """Return the number of decimals at which half the interval, in points, has one nonzero digit."""
     size = 100 * abs(half or mean)
     return min(max(1, ceil(-log10(size))), 4) if size else 1
 
@@ -248,13 +247,13 @@ def _points(value: float, digits: int) -> str:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Every method against every other one.
+    """The comparisons of all methods with each other.
 
     Args:
         names: the methods.
-        cells: the comparison of each two, the one that comes first in ``names`` against the other.
-        without: those two that have no pair of trainings.
-        corrected: p-values after Holm's correction, where that was asked for.
+        cells: the comparison of each two methods, in the order of ``names``.
+        without: methods without a pair of runs, two by two.
+        corrected: p-values after Holm's correction; ``None`` without correction.
 
     Examples:
         >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52)}
@@ -273,7 +272,7 @@ class Comparisons:
     corrected: Mapping[tuple[str, str], float] | None = None
 
     def verdict(self, a: str, b: str) -> Verdict | None:
-        """Whether a is better or worse than b, after the correction if there is one; ``None`` without pairs."""
+        """Return whether a is better or worse than b, after the correction if there is one; ``None`` without pairs."""
         key = (a, b) if (a, b) in self.cells else (b, a)
         if key not in self.cells:
             return None
@@ -283,7 +282,7 @@ class Comparisons:
         return cell.verdict if key == (a, b) else _TURNED[cell.verdict]
 
     def sentences(self) -> list[str]:
-        """Each comparison in a sentence."""
+        """Describe each comparison in a sentence."""
         sentences = []
         for key, cell in self.cells.items():
             verdict = self.verdict(*key)
@@ -296,7 +295,7 @@ class Comparisons:
         """A note on multiple comparisons."""
         count = len(self.cells)
         if not count:
-            return "no two methods have a pair of trainings."
+            return "no two methods have a pair of runs."
         confidence = next(iter(self.cells.values())).difference.confidence
         note = f"{count} comparison{'s' if count > 1 else ''} at {100 * confidence:g}%"
         wrong = 1.0 - confidence
@@ -310,7 +309,7 @@ class Comparisons:
         return f"{note}{missing}."
 
     def matrix(self) -> list[list[float | None]]:
-        """Differences, row minus column; ``None`` on the diagonal and without pairs."""
+        """Return the differences, row minus column; ``None`` on the diagonal and without pairs."""
         return [[self._difference(a, b) for b in self.names] for a in self.names]
 
     def _difference(self, a: str, b: str) -> float | None:
@@ -319,7 +318,7 @@ class Comparisons:
         return -self.cells[b, a].difference.mean if (b, a) in self.cells else None
 
     def text(self) -> str:
-        """The matrix for a terminal."""
+        """Format the matrix for a terminal."""
         cells = [["", *self.names]]
         for name, row in zip(self.names, self.matrix(), strict=True):
             cells.append([name, *(self._cell(name, b, value) for b, value in zip(self.names, row, strict=True))])
@@ -355,13 +354,13 @@ def compare_all(
 
     Args:
         rows: the tidy table of results.
-        metric: which column.
-        by: the column that tells methods apart.
-        correct: ``"holm"`` asks more of each comparison, so that the chance of any false one stays what it is for one;
-            intervals are left as they are.
-        unit: what is one pair; see `compare`.
+        metric: the column to compare.
+        by: the column of the method.
+        correct: ``"holm"``: Holm's correction, which limits the probability of any false difference to that of a single
+            comparison; intervals are not changed.
+        unit: the unit of a pair; see `compare`.
         stage: ``"final"`` or ``"search"``.
-        confidence: of the intervals.
+        confidence: the confidence level of the intervals.
 
     Examples:
         >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52), "c": (0.3, 0.3, 0.3)}
@@ -373,7 +372,7 @@ def compare_all(
         "3 comparisons at 95%, with Holm's correction: the chance of any false difference is at most 5%."
     """
     one_of("correct", correct, ("none", "holm"))
-    chosen = of_stage(rows, metric, stage)
+    chosen = select_stage(rows, metric, stage)
     sides: dict[str, list[Row]] = {}
     for row in chosen:
         sides.setdefault(str(row.get(by)), []).append(row)
@@ -385,7 +384,7 @@ def compare_all(
             without.append((a, b))
     corrected = None
     if correct == "holm":
-        # one pair proves nothing, but it was a comparison
+        # a comparison with one pair has no p-value, but it counts
         values = [1.0 if cell.p is None else cell.p for cell in cells.values()]
         corrected = dict(zip(cells, holm(values), strict=True))
     return Comparisons(tuple(sides), cells, tuple(without), corrected)

@@ -1,4 +1,4 @@
-"""Protocols as values: the classes of a training, when results may be inspected, and how folds are combined."""
+"""Protocols: which classes are used for training and validation, and in how many folds."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ class Protocol:
     """How methods are compared.
 
     Args:
-        name: what it is called.
-        folds: for each fold the ``split`` section of its configuration.
-        source: where it was described.
-        tuned_on_test: whether there is nothing but the test set to choose by; results are marked then.
+        name: the name of the protocol.
+        folds: the ``split`` section of the configuration of each fold.
+        source: the publication that describes it.
+        tuned_on_test: whether models are selected on the test set, because there are no validation classes; results are
+            then marked.
 
     Examples:
         >>> PROTOCOLS["reality-check"].folds[1]
@@ -30,19 +31,19 @@ class Protocol:
     tuned_on_test: bool = False
 
     def __str__(self) -> str:
-        """One sentence."""
+        """Describe the protocol in one sentence."""
         if self.tuned_on_test:
-            return "no validation classes: whatever is chosen is chosen on the test set, and marked so"
+            return "no validation classes: models are selected on the test set, and results are marked"
         if len(self.folds) == 1:
             if self.folds[0].get("validation") is None:
-                return "the data set's own validation part, or else a share of the training classes, is held out"
+                return "the validation part of the data set, or else a share of the training classes, is held out"
             return "a fixed share of the training classes is held out for validation"
         how = "in their order" if self.folds[0].get("contiguous") else "at random"
-        return f"{len(self.folds)} folds of the training classes, cut {how}, each for validation once"
+        return f"{len(self.folds)} folds of the training classes, split {how}; each is used for validation once"
 
 
 def classic() -> Protocol:
-    """Train on the first half, test on the second, with no validation classes: allowed, but marked.
+    """Train on the first half of the classes and test on the second, without validation classes; results are marked.
 
     Examples:
         >>> classic().tuned_on_test
@@ -52,11 +53,11 @@ def classic() -> Protocol:
 
 
 def fixed_share(share: float | None = 0.1, *, seed: int = 0) -> Protocol:
-    """A share of the training classes is held out for validation, the same for all methods and seeds.
+    """Hold out a share of the training classes for validation, the same for all methods and seeds.
 
     Args:
-        share: of the training classes; ``None``: the data set's own validation part, where it has one, else a tenth.
-        seed: of the choice.
+        share: the share of the training classes; ``None``: the validation part of the data set, or 0.1 without one.
+        seed: the seed of the choice of classes.
 
     Examples:
         >>> fixed_share(0.1).folds
@@ -70,12 +71,12 @@ def fixed_share(share: float | None = 0.1, *, seed: int = 0) -> Protocol:
 
 
 def k_fold(folds: int = 10, *, seed: int = 0, contiguous: bool = False) -> Protocol:
-    """Every training class is for validation once.
+    """Cross-validation: every training class is used for validation once.
 
     Args:
-        folds: how many.
-        seed: of the order of the classes.
-        contiguous: cut the classes in their order.
+        folds: the number of folds.
+        seed: the seed of the order of the classes.
+        contiguous: split the classes in their original order.
 
     Examples:
         >>> len(k_fold(10).folds)
@@ -95,4 +96,4 @@ PROTOCOLS: Mapping[str, Protocol] = {
     "thesis-folds": k_fold(10),
     "reality-check": k_fold(4, contiguous=True),
 }
-"""The protocols of the papers by name."""
+"""Published protocols, by name."""

@@ -1,4 +1,4 @@
-"""Run trials as tasks of an existing Ray cluster; this module never starts one."""
+"""Run trials as tasks of a Ray cluster that is already running."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ POLL = 0.1
 """Seconds between two polls of reports and results."""
 
 STOP_SECONDS = 60.0
-"""Seconds that trials have to write checkpoints after a request to stop."""
+"""Seconds that trials have to save checkpoints after a request to stop."""
 
 
 class RayExecutor:
     """Runs trials as tasks of a Ray cluster.
 
-    The cluster is one that runs already; this process must be on one of its nodes, and the nodes must have likewise
-    installed and see the study's folder.  A task has one CPU and one thread, or ``1 / per_gpu`` of a GPU where the
-    cluster has any.  Tasks end with their driver.  Ray runs the code of everyone who reaches its ports.
+    The cluster must be running, and this process must be on one of its nodes.  All nodes need likewise and access to the
+    folder of the study.  A task uses one CPU and one thread, or ``1 / per_gpu`` of a GPU if the cluster has GPUs.  Tasks end
+    with their driver.  Anyone who can connect to the ports of a Ray cluster can run code on it.
 
     Args:
-        run: runs a trial; it is pickled.
-        report: called in this process for every value that a trial measures on its way.
+        run: the function that runs a trial; it is pickled.
+        report: called in this process for every intermediate value of a trial.
         address: ``"auto"`` for the cluster of this machine, or ``"host:port"``.
-        workers: how many trials at once at most; by default as many as fit the cluster.
-        per_gpu: how many trials share a GPU.
+        workers: the maximum number of concurrent trials; ``None``: as many as fit the cluster.
+        per_gpu: the number of trials that share a GPU.
 
     Examples:
         >>> RayExecutor(print, lambda key, step, value: True, address="local")
@@ -55,11 +55,11 @@ class RayExecutor:
             raise ValueError(f"address must be auto or host:port, but it is {address!r}")
         whole_number("per_gpu", per_gpu, 1)
         self._limit = None if workers is None else whole_number("workers", workers, 1)
-        self._ray = _connected(address)
+        self._ray = _connect(address)
         self._run, self._report, self._per_gpu = pickle.dumps(run), report, per_gpu
         self._gpus = self._ray.cluster_resources().get("GPU", 0.0)
         resources = {"num_cpus": 0 if self._gpus else 1, "num_gpus": 1 / per_gpu if self._gpus else 0}
-        # the driver submits a trial again whose task died: one rule for all executors
+        # no retries by Ray: the driver submits failed trials again, for all executors
         self._task = self._ray.remote(**resources, max_retries=0)(_execute)
         self._mailbox = self._ray.remote(num_cpus=0)(_Mailbox).options(max_concurrency=10_000).remote()
         self._trials: dict[Any, Trial] = {}
@@ -67,7 +67,7 @@ class RayExecutor:
         self._stopping = False
 
     def room(self) -> int:
-        """Number of additional trials that can run now; new nodes add slots."""
+        """Number of additional trials that can run now; nodes can join the cluster."""
         resources = self._ray.cluster_resources()
         fit = int(resources.get("GPU", 0.0) * self._per_gpu + 1e-6) if self._gpus else int(resources.get("CPU", 0.0))
         most = fit if self._limit is None else min(fit, self._limit)
@@ -80,7 +80,7 @@ class RayExecutor:
         self._trials[self._task.remote(here, self._run, trial.to_dict(), self._mailbox)] = trial
 
     def results(self, timeout: float = 0.5) -> list[Ended]:
-        """The trials that have ended; waits up to ``timeout`` seconds for one, and answers reports meanwhile."""
+        """Return the trials that have ended; wait up to ``timeout`` seconds for one, and answer reports meanwhile."""
         until = time.monotonic() + timeout
         ends: list[Ended] = []
         while self._trials and not ends:
@@ -89,29 +89,29 @@ class RayExecutor:
                 self._mailbox.answer.remote(key, answer)
             left = max(0.0, until - time.monotonic())
             done, _ = self._ray.wait(list(self._trials), num_returns=len(self._trials), timeout=min(POLL, left))
-            ends += [self._ended(task) for task in done]
+            ends += [self._end_trial(task) for task in done]
             if not left:
                 break
         return ends
 
     def cancel(self, key: str) -> None:
-        """Stop a trial at its next report; one that waits for room in the cluster is not started."""
+        """Stop a trial at its next report; a queued trial is not started."""
         self._canceled.add(key)
         for task, trial in self._trials.items():
             if trial.key == key and not self._ray.get(self._mailbox.has_begun.remote(key)):
                 self._ray.cancel(task)
 
     def running(self) -> Mapping[str, str]:
-        """The trials that have not ended."""
+        """Return the trials that have not ended."""
         return {trial.key: "ray" for trial in self._trials.values()}
 
     def stop(self) -> list[Ended]:
-        """Ask for checkpoints and ends, wait for them up to a minute, and leave the cluster."""
+        """Ask trials to save a checkpoint and end, wait for them up to a minute, and disconnect from the cluster."""
         self._stopping = True
         ends: list[Ended] = []
         if self._ray.is_initialized():
             for task in self._trials:
-                self._ray.cancel(task)  # KeyboardInterrupt in the task, which a training answers with a checkpoint
+                self._ray.cancel(task)  # raises KeyboardInterrupt in the task, which then saves a checkpoint
             until = time.monotonic() + STOP_SECONDS
             while self._trials and time.monotonic() < until:
                 ends += self.results(POLL)
@@ -120,7 +120,7 @@ class RayExecutor:
         self._trials.clear()
         return ends
 
-    def _ended(self, task: Any) -> Ended:
+    def _end_trial(self, task: Any) -> Ended:
         trial = self._trials.pop(task)
         was_canceled = trial.key in self._canceled
         self._canceled.discard(trial.key)
@@ -129,7 +129,7 @@ class RayExecutor:
             result, error = self._ray.get(task)
         except errors.TaskCancelledError:
             return Ended(trial)
-        except errors.RayTaskError as fault:  # outside of the trial: the node lacks something
+        except errors.RayTaskError as fault:  # an error outside of the trial, such as a missing package
             raise ExecutorBroken(f"the cluster cannot run trials: {' '.join(str(fault.cause).split())}") from fault
         except errors.RayError as fault:
             reason = None if self._stopping or was_canceled else f"the task ended before the trial: {_line(fault)}"
@@ -138,7 +138,7 @@ class RayExecutor:
 
 
 class _Mailbox:
-    """The actor through which trials report and are answered; it ends with the driver."""
+    """The actor that transfers reports of trials and answers of the driver; it ends with the driver."""
 
     def __init__(self) -> None:
         self._reports: list[tuple[str, int, float]] = []
@@ -152,7 +152,7 @@ class _Mailbox:
         return key in self._begun
 
     async def report(self, key: str, step: int, value: float) -> bool | None:
-        """Leave a value and wait for the driver's answer."""
+        """Store a value, and wait for the answer of the driver."""
         import asyncio
 
         self._answers[key] = asyncio.get_running_loop().create_future()
@@ -161,12 +161,12 @@ class _Mailbox:
         return answer
 
     async def take(self) -> list[tuple[str, int, float]]:
-        """The values that were not taken yet."""
+        """Return and remove the stored values."""
         taken, self._reports = self._reports, []
         return taken
 
     async def answer(self, key: str, should_continue: bool | None) -> None:
-        """Answer the trial that waits."""
+        """Answer the trial that is waiting."""
         if not self._answers[key].done():
             self._answers[key].set_result(should_continue)
 
@@ -174,7 +174,7 @@ class _Mailbox:
 def _execute(
     here: Mapping[str, Any], run: bytes, trial_dict: Mapping[str, Any], mailbox: Any
 ) -> tuple[Any, str | None]:
-    """Run one trial in a worker of Ray, where the driver's modules and folder are if this node has them."""
+    """Run one trial in a Ray worker, with the module paths and the current folder of the driver, if they exist here."""
     import ray
     import torch
 
@@ -182,24 +182,24 @@ def _execute(
     sys.path += [place for place in here["path"] if place not in sys.path]
     if os.path.isdir(here["folder"]):
         os.chdir(here["folder"])
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a cluster that was started in the background
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # Ray cancels a task by an interrupt
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # the cluster was started in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # Ray cancels a task with SIGINT
     if not here["gpu"]:
-        torch.set_num_threads(1)  # the numbers do not depend on the node
+        torch.set_num_threads(1)  # results do not depend on the node
     trial, runner = Trial.from_dict(trial_dict), pickle.loads(run)
     ray.get(mailbox.begin.remote(trial.key))
     ended = run_one(runner, trial, lambda *report: ray.get(mailbox.report.remote(*report)))
     return None if ended.result is None else ended.result.to_dict(), ended.error
 
 
-def _connected(address: str) -> Any:
+def _connect(address: str) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
     except ImportError as missing:
         raise ImportError("a Ray cluster needs the extra likewise[ray]; install it") from missing
     try:
-        if address != "auto":  # Ray itself waits for minutes
+        if address != "auto":  # Ray would wait for minutes
             host, _, port = address.rpartition(":")
             socket.create_connection((host, int(port)), timeout=10.0).close()
         ray.init(address=address, log_to_driver=False, logging_level="WARNING")

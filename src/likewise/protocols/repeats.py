@@ -1,4 +1,4 @@
-"""Repeats of a training: the mean of a method over seeds and folds."""
+"""Means and intervals of a method over repeats: seeds and folds."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _OF_THE_METHOD = {"loss", "miner", "memory"}
 
 
 FEWEST = 3
-"""Seeds, or pairs, from which on an interval is shown: of two, one difference decides how wide it is."""
+"""The smallest number of seeds or pairs for which an interval is shown; two determine its width by one difference."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The result of the repeats of one setting.
+    """The mean of the repeats of one setting.
 
     Args:
-        group: which setting, such as ``{"method": "contrastive"}``.
-        metric: the column that was summarized.
-        interval: mean over seeds and its interval, which is infinite for one seed.
-        scores: the value of each seed, its folds combined.
-        folds: which folds each of these is a mean of.
-        failed: how many trainings failed or were pruned.
-        incomplete: how many seeds were left out because a fold of theirs is missing.
+        group: the setting, such as ``{"method": "contrastive"}``.
+        metric: the summarized column.
+        interval: the mean over seeds with its interval, which is infinite for one seed.
+        scores: the value of each seed, a mean over folds.
+        folds: the folds of each seed.
+        failed: the number of runs that failed or were pruned.
+        incomplete: the number of seeds that are excluded because a fold is missing.
 
     Examples:
         >>> [summary] = summarize([{"method": "a", "seed": 0, "test R@1": 0.5}], "test R@1")
@@ -53,18 +53,18 @@ class Summary:
 
     @property
     def name(self) -> str:
-        """The setting in one word."""
+        """The name of the setting."""
         return name_of(self.group, tuple(self.group))
 
     def __str__(self) -> str:
-        return f"{self.name}: {per_cent(self.interval)}"
+        return f"{self.name}: {format_percent(self.interval)}"
 
 
-def per_cent(interval: Interval) -> str:
-    """A mean and its interval over seeds, in percent.
+def format_percent(interval: Interval) -> str:
+    """Format a mean and its interval over seeds, in percent.
 
     Examples:
-        >>> per_cent(t_interval([0.2, 0.22, 0.21]))
+        >>> format_percent(t_interval([0.2, 0.22, 0.21]))
         '21.00 (95% interval 18.52 to 23.48, 3 seeds)'
     """
     mean = f"{100 * interval.mean:.2f}"
@@ -75,7 +75,7 @@ def per_cent(interval: Interval) -> str:
 
 
 def name_of(row: Row, by: Sequence[str]) -> str:
-    """The name of the setting to which a row belongs.
+    """Return the name of the setting of a row.
 
     Examples:
         >>> name_of({"method": "triplet", "dim": 64, "seed": 1}, ("method", "dim"))
@@ -85,7 +85,7 @@ def name_of(row: Row, by: Sequence[str]) -> str:
 
 
 def labels_of_rows(rows: Iterable[Row]) -> list[str]:
-    """The columns of varied settings: not metrics, records of the training or notes.
+    """Return the columns of settings, without metrics, records of the run and notes.
 
     Examples:
         >>> labels_of_rows([{"method": "a", "dim": 64, "seed": 0, "test R@1": 0.5, "run": "runs/1", "loss.alpha": 2.0}])
@@ -96,11 +96,11 @@ def labels_of_rows(rows: Iterable[Row]) -> list[str]:
 
 
 def shared_labels(rows: Iterable[Row], but: Sequence[str] = ("method",)) -> list[str]:
-    """The labels in which trainings of different methods can agree: trunk, size, data, but no hyper-parameter of a method.
+    """Return the labels in which runs of different methods can agree: trunk, size, data, but not hyper-parameters of a method.
 
     Args:
         rows: the tidy table of results.
-        but: labels that tell the methods apart.
+        but: labels to leave out, because methods differ in them.
 
     Examples:
         >>> shared_labels([{"method": "a", "dim": 64, "loss": "CircleLoss", "loss.margin": 0.4, "seed": 0}])
@@ -117,21 +117,20 @@ def summarize(
     stage: str = "final",
     confidence: float = 0.95,
 ) -> list[Summary]:
-    """Mean and Student-t interval over seeds, for each setting.
+    """Compute the mean and Student's t interval over seeds, for each setting.
 
-    The folds of a seed are combined first, by their mean ("separated" in the reality check): they share most of their
-    training classes, so that the seeds, not the folds, are independent repeats.  A seed with a missing fold is left
-    out, and counted; so are trainings that failed.
+    The folds of a seed are averaged first ("separated" in the reality check): they share most of their training classes, so
+    that seeds, not folds, are independent repeats.  Seeds with a missing fold and failed runs are excluded and counted.
 
     Args:
-        rows: the tidy table of results, a dict for each training.
-        metric: which column; values are fractions, higher is better.
-        by: columns that tell settings apart; rows that agree in them must be repeats of the same.
+        rows: the tidy table of results, one dict per run.
+        metric: the column to summarize; values are fractions, higher is better.
+        by: the columns that identify a setting; rows that agree in them must be repeats.
         stage: ``"final"`` or ``"search"``; rows without a stage are final.
-        confidence: of the intervals.
+        confidence: the confidence level of the intervals.
 
     Returns:
-        A summary for each setting of which at least one seed is complete, in the order of the rows.
+        A summary of each setting with at least one complete seed, in the order of the rows.
 
     Examples:
         >>> scores = {("a", 0): 0.50, ("a", 1): 0.52, ("b", 0): 0.40, ("b", 1): 0.44}
@@ -142,7 +141,7 @@ def summarize(
         b: 42.00 (2 seeds: no interval)
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in of_stage(rows, metric, stage):
+    for row in select_stage(rows, metric, stage):
         groups.setdefault(tuple(row.get(column) for column in by), []).append(row)
     summaries = [_summary(dict(zip(by, key, strict=True)), each, metric, confidence) for key, each in groups.items()]
     return [each for each in summaries if each is not None]
@@ -153,8 +152,8 @@ def _summary(group: dict[str, Any], rows: list[Row], metric: str, confidence: fl
     done = [row for row in rows if is_done(row)]
     _check_alike(name, done)
     by_seed: dict[Any, dict[Any, float]] = {}
-    for (seed, fold), row in each_once(name, done, ("seed", "fold")).items():
-        by_seed.setdefault(seed, {})[fold] = value_of(row, metric, name)
+    for (seed, fold), row in index_rows(name, done, ("seed", "fold")).items():
+        by_seed.setdefault(seed, {})[fold] = read_metric(row, metric, name)
     folds = tuple(dict.fromkeys(fold for each in by_seed.values() for fold in each))
     scores = {seed: fmean(each.values()) for seed, each in by_seed.items() if len(each) == len(folds)}
     if not scores:
@@ -170,15 +169,15 @@ def _check_alike(name: str, rows: list[Row]) -> None:
             listed = ", ".join(map(str, values))
             raise ValueError(
                 f"rows of {name!r} must be repeats of one setting, but they differ in {label} ({listed}): "
-                "add it to by, or choose some of the rows"
+                "add it to by, or select some of the rows"
             )
 
 
-def of_stage(rows: Sequence[Row], metric: str, stage: str) -> list[Row]:
-    """The rows of a stage, of which some have the metric.
+def select_stage(rows: Sequence[Row], metric: str, stage: str) -> list[Row]:
+    """Select the rows of a stage, and check that some of them have the metric.
 
     Examples:
-        >>> of_stage([{"stage": "final", "test R@1": 0.5}], "test R@2", "final")
+        >>> select_stage([{"stage": "final", "test R@1": 0.5}], "test R@2", "final")
         Traceback (most recent call last):
         ValueError: metric must be one of the rows' metrics at the stage 'final' (test R@1), but it is 'test R@2'
     """
@@ -198,7 +197,7 @@ def _is_metric(name: str) -> bool:
 
 
 def is_done(row: Row) -> bool:
-    """Whether a training finished; true for rows without a status.
+    """Whether a run is done; true for rows without a status.
 
     Examples:
         >>> is_done({"status": "failed"}), is_done({})
@@ -207,37 +206,35 @@ def is_done(row: Row) -> bool:
     return (row.get("status") or "done") == "done"
 
 
-def value_of(row: Row, metric: str, name: str) -> float:
-    """The metric of a training that is done.
+def read_metric(row: Row, metric: str, name: str) -> float:
+    """Return the metric of a finished run.
 
     Examples:
-        >>> value_of({"seed": 3, "test R@1": None}, "test R@1", "triplet")
+        >>> read_metric({"seed": 3, "test R@1": None}, "test R@1", "triplet")
         Traceback (most recent call last):
-        ValueError: rows must have a finite 'test R@1' where a training is done, but that of 'triplet' (seed 3) is None
+        ValueError: finished rows must have a finite 'test R@1', but that of 'triplet' (seed 3) is None
     """
     value = row.get(metric)
     if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
         which = ", ".join(f"{key} {row[key]}" for key in ("seed", "fold") if row.get(key) is not None)
         where = f"{name!r} ({which})" if which else f"{name!r}"
-        raise ValueError(
-            f"rows must have a finite {metric!r} where a training is done, but that of {where} is {value!r}"
-        )
+        raise ValueError(f"finished rows must have a finite {metric!r}, but that of {where} is {value!r}")
     return float(value)
 
 
-def each_once(name: str, rows: list[Row], columns: Sequence[str]) -> dict[tuple[Any, ...], Row]:
-    """Rows by the columns that distinguish them; two rows with the same values are refused.
+def index_rows(name: str, rows: list[Row], columns: Sequence[str]) -> dict[tuple[Any, ...], Row]:
+    """Index rows by the values of columns; two rows with the same values raise an error.
 
     Examples:
-        >>> each_once("triplet", [{"seed": 0}, {"seed": 0}], ("seed",))
+        >>> index_rows("triplet", [{"seed": 0}, {"seed": 0}], ("seed",))
         Traceback (most recent call last):
-        ValueError: rows must have one training for each seed and fold, but 'triplet' has two of seed 0
+        ValueError: rows must have one run for each seed and fold, but 'triplet' has two of seed 0
     """
     by_key: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(row.get(column) for column in columns)
         if key in by_key:
             which = ", ".join(f"{column} {value}" for column, value in zip(columns, key, strict=True))
-            raise ValueError(f"rows must have one training for each seed and fold, but {name!r} has two of {which}")
+            raise ValueError(f"rows must have one run for each seed and fold, but {name!r} has two of {which}")
         by_key[key] = row
     return by_key

@@ -1,8 +1,8 @@
-"""A hyper-parameter search: the next points are a function of the tried points, which are stored in the study.
+"""Hyper-parameter search: the next points are a function of the tried points, which are stored in the study.
 
-A search works in rounds.  `plan` looks at the study; when all points of the last round are known it adds the trials of
-the next ones, one for each fold.  Nothing else is stored, so a search goes on from its study alone, on any machine,
-and two that plan at the same time plan the same.
+A search works in rounds.  When all points of the last round are known, `plan` adds the trials of the next points to the
+study, one per fold.  The study is the only state, so that a search can be continued on any machine, and processes that plan
+at the same time plan the same trials.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from likewise.protocols.trial import Label, Result, Trial
 
 
 class Method(Protocol):
-    """A way of searching: `Bayesian`, `Random`, `CoordinateGrid`, or your own.
+    """The interface of search methods: `Bayesian`, `Random`, `CoordinateGrid`, or a custom one.
 
     Examples:
         >>> method: Method = Bayesian(startup=5)
     """
 
     def ask(self, space: Space, history: Sequence[Tried], n: int, seed: int) -> list[Point]:
-        """The next points, at most ``n``; none while it waits for points that run, or at the end."""
+        """Return at most ``n`` new points; none while results of running points are needed, and none at the end."""
 
 
 def next_points(space: Space, history: Sequence[Tried], n: int, method: Method, seed: int = 0) -> list[Point]:
-    """The points to try next: a pure function of its arguments.
+    """Return the points to try next, which depend on nothing but the arguments.
 
     Args:
-        space: where to look.
-        history: what was tried, in order.
-        n: how many points, at most.
-        method: how to choose them.
-        seed: of what is drawn.
+        space: the search space.
+        history: the tried points, in order.
+        n: the maximum number of points.
+        method: the search method.
+        seed: the seed of random choices.
 
     Examples:
         >>> from likewise.protocols.grid import CoordinateGrid
@@ -52,21 +52,21 @@ def next_points(space: Space, history: Sequence[Tried], n: int, method: Method, 
 
 @dataclass(frozen=True)
 class Search:
-    """The space, method and length of a search.
+    """The description of a hyper-parameter search: space, search method and number of points.
 
     Args:
-        method: what is tuned, by name.
-        config: the complete configuration, as ``likewise train`` resolves it, of which the space changes some settings.
-        space: where to look.
-        how: the way of searching.
-        folds: the ``split`` sections of the protocol's folds, over the configuration's own; a point has a trial for
-            each of them, and its value is the mean.
+        method: the name of the tuned method.
+        config: the complete configuration, as ``likewise train`` resolves it; points replace some of its settings.
+        space: the search space.
+        how: the search method.
+        folds: the ``split`` sections of the folds of the protocol, which update that of the configuration.  A point has one
+            trial per fold, and its value is their mean.
         objective: a metric on validation classes; higher is better.
-        rounds: how many points in all.
-        at_once: how many points in each round.
-        seed: of the search and of its trainings.
-        labels: what else the trials are called by.
-        begin: points to try first, such as the method's defaults.
+        rounds: the total number of points.
+        at_once: the number of points per round.
+        seed: the seed of the search and of its runs.
+        labels: additional labels of the trials.
+        begin: points to try first, such as the defaults of the method.
 
     Examples:
         >>> from likewise.protocols.space import Range
@@ -107,7 +107,7 @@ class Search:
                     )
 
     def trials(self, point: Point) -> list[Trial]:
-        """The trials of a point, one for each fold."""
+        """Return the trials of a point, one per fold."""
         return [self._trial(point, fold) for fold in range(len(self.folds))]
 
     def _trial(self, point: Point, fold: int) -> Trial:
@@ -117,11 +117,11 @@ class Search:
         return Trial(self.method, config, self.seed, fold, "search", {**self.labels, **point})
 
     def point(self, trial: Trial) -> Point | None:
-        """The point that a trial is of; ``None`` if it is not a trial of this search."""
+        """Return the point of a trial; ``None`` if the trial does not belong to this search."""
         ours = (trial.method, trial.stage, trial.seed) == (self.method, "search", self.seed)
         if not ours or trial.fold >= len(self.folds):
             return None
-        trial = trial.upgrade()  # the study may be of an older schema
+        trial = trial.upgrade()  # the study can have an older schema
         if trial.labels.keys() != self.labels.keys() | self.space.keys():
             return None
         point = {path: trial.labels[path] for path in self.space}
@@ -129,10 +129,10 @@ class Search:
 
 
 def history(search: Search, study: Study) -> list[Tried]:
-    """The tried points of a search, in the planned order.
+    """Return the tried points of a search, in the order in which they were planned.
 
-    A point is done when all its folds are; its value is the mean of theirs.  It has failed, or was pruned, as soon as
-    one of its folds has, or was.  What is not a number has failed.
+    A point is done when all its folds are done; its value is their mean.  It has failed or is pruned as soon as one of its
+    folds has failed or is pruned.  A value that is not finite counts as a failure.
 
     Examples:
         >>> import tempfile
@@ -148,12 +148,12 @@ def history(search: Search, study: Study) -> list[Tried]:
 
 
 def plan(search: Search, study: Study) -> list[Trial]:
-    """Add the trials of the next round to the study, if the last one is over.
+    """Add the trials of the next round to the study if the last round is complete.
 
-    Missing folds of a point that has failed, or was pruned, are canceled.
+    Missing folds of a point that has failed or is pruned are canceled.
 
     Returns:
-        The new trials: none while trials of the last round are missing, or if the search `is_over`.
+        The new trials; none while trials of the last round are missing, or if the search `is_over`.
 
     Examples:
         >>> import tempfile
@@ -178,7 +178,7 @@ def plan(search: Search, study: Study) -> list[Trial]:
 
 
 def is_over(search: Search, study: Study) -> bool:
-    """Whether a search has planned all of its points.
+    """Whether all points of a search have been planned and have ended.
 
     Examples:
         >>> import tempfile
@@ -196,7 +196,7 @@ def is_over(search: Search, study: Study) -> bool:
 
 
 def best(tried: Sequence[Tried]) -> Tried | None:
-    """The best of the points that are done, the first of those that are equally good; ``None`` if there is none.
+    """Return the best point that is done, the first of equally good ones; ``None`` if no point is done.
 
     Examples:
         >>> best([Tried({"a": 1}, 0.25), Tried({"a": 2}, 0.5), Tried({"a": 3}, status="failed")]).point
@@ -214,23 +214,23 @@ def prune(
     warmup: int = 0,
     least: int = 1,
 ) -> bool:
-    """Whether a trial is hopeless: its best value so far is below the median of the others at the same step.
+    """Median pruning: whether the best value of a trial is below the median of the other trials at the same step.
 
-    The rule of Optuna's ``MedianPruner``, for values of which higher is better.
+    This is the rule of Optuna's ``MedianPruner``, for values of which higher is better.
 
-    - The others are trials that are done.  While they are fewer than ``startup``, nothing is pruned.
-    - Nothing is pruned at a step < ``warmup``.
-    - Compared are the largest value that the trial has reported up to now, and the median of what the others reported
-      at this very step; where fewer than ``least`` of them did, nothing is pruned.
-    - Values that are not numbers are left out; a trial that has reported nothing else is pruned.
+    - The other trials are those that are done.  Nothing is pruned while there are fewer than ``startup`` of them.
+    - Nothing is pruned before the step ``warmup``.
+    - The largest value that the trial has reported so far is compared with the median of the values that the others
+      reported at this step.  Nothing is pruned if fewer than ``least`` of them reported one.
+    - NaN values are ignored; a trial that has reported only NaN is pruned.
 
     Args:
-        history: what the others reported, by step.
-        values: what the trial has reported up to now, by step.
-        step: its last step.
-        startup: how many others must be done.
-        warmup: the first step at which a trial may be pruned.
-        least: how many others must have reported at the step.
+        history: the reports of the other trials, by step.
+        values: the reports of the trial so far, by step.
+        step: the last step of the trial.
+        startup: the number of other trials that must be done.
+        warmup: the first step at which a trial can be pruned.
+        least: the number of other trials that must have reported at the step.
 
     Examples:
         >>> others = [{1: 0.2, 2: 0.4}, {1: 0.3, 2: 0.5}, {1: 0.4, 2: 0.6}]
@@ -249,11 +249,11 @@ def prune(
     return max(numbers) < statistics.median(theirs)
 
 
-def hopeless(study: Study, trial: Trial, *, startup: int = 5, warmup: int = 0, least: int = 1) -> bool:
-    """Whether a trial that runs should be pruned, from the reports of all trials in its study: see `prune`.
+def is_hopeless(study: Study, trial: Trial, *, startup: int = 5, warmup: int = 0, least: int = 1) -> bool:
+    """Whether a running trial should be pruned, given the reports of all trials in its study; see `prune`.
 
-    The others are trials of a search that are done, with the same method, seed, fold and labels; labels that are paths
-    of the configuration, with a dot in them, are what is searched and may differ.
+    It is compared with finished search trials of the same method, seed, fold and labels.  Labels with a dot are searched
+    settings, which can differ.
 
     Examples:
         >>> import tempfile
@@ -263,11 +263,11 @@ def hopeless(study: Study, trial: Trial, *, startup: int = 5, warmup: int = 0, l
         >>> for trial, value in ((good, 0.5), (bad, 0.25)):
         ...     study.report(trial.key, 1, value)
         >>> _ = study.finish(Result(good, val={"MAP@R": 0.75}))
-        >>> hopeless(study, bad, startup=1)
+        >>> is_hopeless(study, bad, startup=1)
         True
     """
     done = [one.trial for one in study.results() if one.status == "done"]
-    others = [one.key for one in done if _race(one) == _race(trial)]
+    others = [one.key for one in done if _pruning_group(one) == _pruning_group(trial)]
     reports = study.reports([trial.key, *others])
     values = reports.get(trial.key, {})
     theirs = [reports.get(key, {}) for key in others]
@@ -276,7 +276,7 @@ def hopeless(study: Study, trial: Trial, *, startup: int = 5, warmup: int = 0, l
 
 @dataclass(frozen=True)
 class _Part:
-    """All that the study knows of one point."""
+    """States, results and reports of the trials of one point."""
 
     point: Point
     states: tuple[TrialState, ...]
@@ -318,7 +318,7 @@ def _value(search: Search, result: Result) -> float:
 
 
 def _next(search: Search, tried: Sequence[Tried]) -> list[Point]:
-    """The points of the next round; none while one of the last is not known."""
+    """Return the points of the next round; none while a point of the last round is running."""
     room = min(search.at_once, search.rounds - len(tried))
     if room <= 0 or any(one.status == "running" for one in tried):
         return []
@@ -329,7 +329,7 @@ def _next(search: Search, tried: Sequence[Tried]) -> list[Point]:
     return [*first, *(next_points(search.space, tried, rest, search.how, search.seed) if rest else [])]
 
 
-def _race(trial: Trial) -> tuple[str, str, int, int, dict[str, Label]]:
-    """The settings that two trials must share to be compared for pruning."""
+def _pruning_group(trial: Trial) -> tuple[str, str, int, int, dict[str, Label]]:
+    """Return the settings in which two trials must agree to be compared for pruning."""
     named = {name: value for name, value in trial.labels.items() if "." not in name}
     return trial.stage, trial.method, trial.seed, trial.fold, named

@@ -10,11 +10,11 @@ import numpy as np
 from likewise.metrics import t_interval
 
 ENUMERATED = 16
-"""Up to this number of pairs all 65,536 sign choices are enumerated; beyond it, as many are drawn at random."""
+"""The largest number of pairs for which all sign choices (65,536 for 16 pairs) are enumerated; beyond, 65,536 are drawn."""
 
 
 def paired_p(differences: Sequence[float]) -> float | None:
-    """The p-value of the paired t-test, two-sided; ``None`` for a single difference.
+    """Compute the p-value of the two-sided paired t-test; ``None`` for a single difference.
 
     Examples:
         >>> round(paired_p([0.01, 0.02, 0.015]), 4)
@@ -28,27 +28,29 @@ def paired_p(differences: Sequence[float]) -> float | None:
     error = float(values.std(ddof=1)) / sqrt(len(values))
     if error == 0.0:
         return 1.0 if interval.mean == 0.0 else 0.0
-    from scipy import special  # of the extra likewise[study]
+    from scipy import special  # in the extra likewise[study]
 
     return 2.0 * float(special.stdtr(degrees, -abs(interval.mean / error)))
 
 
 def flip_p(differences: Sequence[float], *, seed: int = 0) -> float:
-    """The p-value of the sign-flip test: the fraction of random signs whose mean is at least as far from zero, two-sided.
+    """Compute the p-value of the two-sided sign-flip test.
 
-    Up to 16 differences all choices of signs are looked at; beyond, 65,536 are drawn, and the observed one counts
-    among them (Phipson and Smyth 2010).
+    It is the fraction of sign choices whose mean is at least as far from zero as the observed one.  For up to 16
+    differences all choices are enumerated; beyond, 65,536 are drawn, and the observed one is added (Phipson and Smyth 2010).
 
     Args:
-        differences: one for each pair.
-        seed: of the draws.
+        differences: one per pair.
+        seed: the seed of the draws.
 
     Examples:
         >>> flip_p([0.01, 0.02, 0.015, 0.01, 0.03])
         0.0625
     """
     values = np.asarray(differences, dtype=np.float64)
-    observed = abs(values.sum()) - 1e-12 * np.abs(values).sum()  # sums in another order round otherwise
+    observed = (
+        abs(values.sum()) - 1e-12 * np.abs(values).sum()
+    )  # tolerance for rounding, which depends on the order of the sum
     if len(values) <= ENUMERATED:
         sums = np.zeros(1)
         for value in values:

@@ -1,4 +1,4 @@
-"""The space of a search: names of settings and their allowed values."""
+"""Search spaces: settings by name, with their allowed values."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from likewise.protocols.trial import Label
 TriedStatus = Literal["done", "failed", "pruned", "running"]
 
 Point: TypeAlias = Mapping[str, Label]
-"""A value for each setting of a space, by its path in the configuration: ``{"loss.alpha": 2.0}``."""
+"""A value for each setting of a space, by its path in the configuration, such as ``{"loss.alpha": 2.0}``."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from one to another, both included.
+    """An interval of numbers, both ends included.
 
     Args:
-        low: the smallest.
-        high: the largest.
-        log: look on a logarithmic scale.
+        low: the smallest value.
+        high: the largest value.
+        log: use a logarithmic scale.
         step: the step of a grid.
         whole: whole numbers only.
-        default: where a grid begins, and what the setting is if it is not searched.
-        on_grid: whether all ways of searching try values of the grid only; it needs a step, and the grid begins at ``low``.
-            Otherwise the steps are counted from the default, so that it lies on the grid.
+        default: the initial value of a grid search, and the value of a setting that is not searched.
+        on_grid: restrict all search methods to the values of the grid, which starts at ``low`` and needs a step.  Otherwise
+            the grid contains the default.
 
     Examples:
         >>> Range(0.0, 0.5, step=0.1).grid()
@@ -62,15 +62,15 @@ class Range:
             raise ValueError(f"step must be a number > 0, but it is {self.step!r}")
         numbers = [number for number in (self.low, self.high, self.step, self.default) if number is not None]
         if self.whole and any(number != int(number) for number in numbers):
-            raise ValueError(f"a range of whole numbers must be given in whole numbers, but it is {self!r}")
+            raise ValueError(f"low, high, step and default must be whole numbers with whole=True, but it is {self!r}")
 
     def has(self, value: Label) -> bool:
-        """Whether a value is in it."""
+        """Whether a value is in the range."""
         number = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
         return number and self.low <= value <= self.high  # type: ignore[operator]
 
     def at(self, share: float) -> float:
-        """The value that has a share in [0, 1] of the range below it, on its scale, to four digits."""
+        """Return the value at a fraction in [0, 1] of the range, on its scale, rounded to four digits."""
         low, high = (self.low - 0.5, self.high + 0.5) if self.whole else (self.low, self.high)
         return self.rounded(self._between(low, high, share))
 
@@ -80,7 +80,7 @@ class Range:
         return low + share * (high - low)
 
     def rounded(self, value: float) -> float:
-        """A value to four digits, so that it can be read and written again, inside the range, and on its grid if it has one."""
+        """Round a value to four digits, or to the grid with ``on_grid``, and clip it to the range."""
         if self.on_grid and self.step is not None:
             return min(self.grid(), key=lambda each: abs(each - value))
         short = round(value) if self.whole else _digits(value, 4)
@@ -88,10 +88,10 @@ class Range:
         return int(value) if self.whole else float(value)
 
     def grid(self, points: int = 11) -> tuple[float, ...]:
-        """The values of a grid: by its step, else all whole numbers if they are few, else evenly on its scale.
+        """Return the values of a grid: by its step, else all whole numbers if they are few, else evenly on its scale.
 
         Args:
-            points: how many values where there is no step.
+            points: the number of values without a step.
         """
         if self.step is None and not (self.whole and self.high - self.low < 2 * points):
             shares = [index / (points - 1) for index in range(points)]
@@ -104,7 +104,7 @@ class Range:
         return tuple(dict.fromkeys(int(value) if self.whole else float(value) for value in values))
 
     def _offset(self, step: float) -> float:
-        """The start of the grid, in steps above the low end, so that the default is on the grid."""
+        """Return the start of the grid, in steps above the low end, such that the default is on the grid."""
         if self.default is None or self.on_grid or not self.low <= self.default <= self.high:
             return 0.0
         steps = (self.default - self.low) / step
@@ -113,17 +113,17 @@ class Range:
 
     @property
     def start(self) -> float:
-        """The default, or the middle."""
+        """The default, or the midpoint on the scale of the range."""
         return self.at(0.5) if self.default is None else self.default
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values; a single one is a setting that is fixed.
+    """One of several values; a single value fixes the setting.
 
     Args:
-        values: what it may be.
-        default: where a grid begins; by default the first one.
+        values: the allowed values.
+        default: the initial value of a grid search; ``None``: the first value.
 
     Examples:
         >>> Choice(("avg", "max")).start
@@ -138,15 +138,15 @@ class Choice:
             raise ValueError(f"values must be a tuple with at least one value, but it is {self.values!r}")
 
     def has(self, value: Label) -> bool:
-        """Whether a value is one of them."""
+        """Whether a value is one of the choices."""
         return any(value == one and type(value) is type(one) for one in self.values)
 
     def at(self, share: float) -> Label:
-        """The value that has a share in [0, 1] of the others before it."""
+        """Return the value at a fraction in [0, 1] of the list."""
         return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
 
     def grid(self, points: int = 11) -> tuple[Label, ...]:
-        """All of them."""
+        """Return all values."""
         return self.values
 
     @property
@@ -161,12 +161,12 @@ Space: TypeAlias = Mapping[str, Setting]
 
 @dataclass(frozen=True)
 class Tried:
-    """A point that was tried, or is being tried.
+    """A point that was tried, or that is running.
 
     Args:
-        point: the values.
-        value: how good it is, higher is better; ``None`` if that is not known.
-        reports: values measured on the way, by step.
+        point: the values of the settings.
+        value: the objective, higher is better; ``None`` if it is unknown.
+        reports: intermediate values, by step.
         status: ``"done"``, ``"failed"``, ``"pruned"`` or ``"running"``.
 
     Examples:
@@ -189,13 +189,13 @@ class Tried:
 def space_of(
     loss: type, miner: type | None = None, extra: Mapping[str, Setting | Label] | None = None
 ) -> dict[str, Setting]:
-    """The space that a loss declares with the limits of its hyper-parameters.
+    """Return the search space that a loss declares with its hyper-parameters.
 
     Args:
-        loss: its class.
-        miner: the class of the loss's miner, whose hyper-parameters are searched with it.
-        extra: more settings, by their path in the configuration, or others for those that are declared: a `Range` or a
-            `Choice` to look in, or a value that is fixed.
+        loss: the class of the loss.
+        miner: the class of its miner, whose hyper-parameters are added.
+        extra: additional settings by their path in the configuration, or replacements of declared ones: a `Range`, a
+            `Choice`, or a fixed value.
 
     Examples:
         >>> from likewise.losses import ProxyAnchorLoss
@@ -226,13 +226,13 @@ def space_of(
 
 def _range(known: Hyper, default: float) -> Range:
     if known.search is None:
-        raise ValueError(f"a hyper-parameter must declare where to search, but {known.help!r} does not")
+        raise ValueError(f"a hyper-parameter must declare a search range, but {known.help!r} does not")
     low, high = known.search
     return Range(low, high, known.log, known.step, isinstance(default, int), default)
 
 
 def _within(path: str, setting: Setting, known: Hyper, usual: Setting) -> Setting:
-    """A user's setting for a declared hyper-parameter: inside its limits, whole where it is whole."""
+    """Check a setting that replaces a declared hyper-parameter: within its limits, and whole if that is whole."""
     values = (setting.low, setting.high) if isinstance(setting, Range) else setting.values
     whole = isinstance(usual, Range) and usual.whole
     for value in values:
@@ -247,10 +247,10 @@ def _within(path: str, setting: Setting, known: Hyper, usual: Setting) -> Settin
 
 
 def at_point(config: Mapping[str, Any], point: Point) -> dict[str, Any]:
-    """A configuration with the values of a point in their places.
+    """Return a configuration with the values of a point.
 
     Args:
-        config: as ``likewise train`` resolves it; it is not changed.
+        config: the configuration, as ``likewise train`` resolves it; it is not changed.
         point: values by path; the arguments of a class are named without ``init_args``, as on the command line.
 
     Examples:
@@ -273,7 +273,7 @@ def at_point(config: Mapping[str, Any], point: Point) -> dict[str, Any]:
 
 
 def check_space(space: Space) -> Space:
-    """Check that there is something to search, and that every setting is a `Range` or a `Choice`.
+    """Check that a space is not empty, and that every setting is a `Range` or a `Choice`.
 
     Examples:
         >>> list(check_space({"loss.margin": Range(0.0, 1.0)}))

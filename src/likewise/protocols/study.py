@@ -1,7 +1,7 @@
-"""A study: the table of its trials, keyed by the checksum of their configuration, in one SQLite file.
+"""A study: a table of trials in one SQLite file, keyed by the checksum of their configuration.
 
-One process writes the table: the driver, which hands what is missing to an executor
-(`likewise.protocols.executor.run_missing`).  Search, repeats, tournaments and pages are functions of the table.
+One process, the driver, writes the table; it submits missing trials to an executor (`likewise.protocols.run_missing`).
+Search, repeats, tournaments and pages are computed from the table.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ STATES: tuple[StateName, ...] = ("missing", "done", "failed", "pruned", "cancele
 Parsed = TypeVar("Parsed", Trial, Result)
 
 Reports = dict[int, float]
-"""Intermediate values of a trial by step."""
+"""Intermediate values of a trial, by step."""
 
 STUDY_DATABASE = "study.db"
-"""The table of a study, in its folder."""
+"""The name of the table in the folder of a study."""
 
 _WAIT = 60.0
 """Seconds to wait for another process that writes the same file."""
@@ -48,11 +48,11 @@ class TrialState:
     """The state of a trial.
 
     Args:
-        trial: which one.
+        trial: the trial.
         state: ``"missing"``, ``"done"``, ``"failed"``, ``"pruned"`` or ``"canceled"``.
-        step: the last step that was reported.
-        value: what was reported for it.
-        error: what went wrong, if the trial failed.
+        step: the last step with a report.
+        value: the value reported for it.
+        error: the error of a failed trial.
 
     Examples:
         >>> TrialState(Trial("contrastive", {})).state
@@ -67,7 +67,7 @@ class TrialState:
 
 
 class Study:
-    """The trials of a study and their results; a change is on the disk when its method returns.
+    """The trials of a study and their results; changes are synced to disk before a method returns.
 
     Args:
         file: the SQLite file; it is created with its folder if it does not exist.
@@ -98,7 +98,7 @@ class Study:
 
     @contextmanager
     def driving(self) -> Iterator[None]:
-        """Hold the study while this process runs it; a second driver is refused.
+        """Lock the study while this process runs it; a second driver raises an error.
 
         Examples:
             >>> import tempfile
@@ -106,9 +106,9 @@ class Study:
             >>> with study.driving(), study.driving():
             ...     pass
             Traceback (most recent call last):
-            RuntimeError: ...study.db must be run by one process, but another one runs it
+            RuntimeError: ...study.db must be run by one process, but another one is running it
         """
-        refusal = RuntimeError(f"{self.file} must be run by one process, but another one runs it")
+        refusal = RuntimeError(f"{self.file} must be run by one process, but another one is running it")
         with hold_lock(Path(f"{self.file}.lock"), refusal):
             yield
 
@@ -116,7 +116,7 @@ class Study:
         """Add trials, atomically; existing ones are unchanged.
 
         Returns:
-            The new ones.
+            The new trials.
         """
         wanted = {trial.key: trial for trial in trials}
         with self._connection() as db:
@@ -127,10 +127,10 @@ class Study:
         return new
 
     def finish(self, result: Result) -> bool:
-        """Store a result; the first one is kept, unless it failed and this one did not.
+        """Store a result; an existing result is kept, unless it is a failure and the new one is not.
 
         Returns:
-            Whether it was stored.
+            Whether the result was stored.
         """
         with self._connection() as db:
             row = db.execute("SELECT result FROM trials WHERE key = ?", (result.key,)).fetchone()
@@ -144,36 +144,36 @@ class Study:
         return True
 
     def report(self, key: str, step: int, value: float) -> None:
-        """Store an intermediate value of a trial; the last one for a step is kept."""
+        """Store an intermediate value of a trial; it replaces an earlier one of the same step."""
         self.trial(key)
         self._store_reports([(key, step, value)])
 
     def cancel(self, keys: Iterable[str]) -> list[str]:
-        """Cancel trials that are missing.
+        """Cancel missing trials.
 
         Returns:
-            The keys of those that were canceled.
+            The keys of the canceled trials.
         """
         return self._mark(keys, lambda state: state == "missing", "cancelled = 1")
 
     def retry(self, keys: Iterable[str] | None = None) -> list[str]:
-        """Make trials that failed or were canceled missing again; by default all of them.
+        """Reset trials that failed or were canceled, so that they run again; ``None``: all of them.
 
         Returns:
-            The keys of those that are missing again.
+            The keys of the reset trials.
         """
         chosen = [trial.key for trial in self.trials()] if keys is None else keys
         return self._mark(chosen, lambda state: state in ("failed", "canceled"), "cancelled = 0, result = NULL")
 
     def merge(self, other: Study, *, take: Callable[[Result], bool] | None = None) -> list[str]:
-        """Take over the trials, results and reports of another table, such as that of a shard or of a pack.
+        """Merge the trials, results and reports of another table, such as that of a shard or a pack, into this one.
 
         Args:
-            other: the table.
-            take: which of its results to take; by default all.
+            other: the other table.
+            take: a function that selects the results to merge; ``None``: all.
 
         Returns:
-            The keys whose results are new here.
+            The keys of the trials with new results.
 
         Examples:
             >>> import tempfile
@@ -194,7 +194,7 @@ class Study:
         """Copy a consistent snapshot of the table, even while another process writes it.
 
         Args:
-            file: where to.
+            file: the path of the copy.
 
         Examples:
             >>> import tempfile
@@ -209,26 +209,26 @@ class Study:
         return made
 
     def trials(self) -> list[Trial]:
-        """All trials, in the order in which they were added."""
+        """Return all trials, in the order in which they were added."""
         return [self._trial(key, text) for key, text in self._rows("key, trial")]
 
     def trial(self, key: str) -> Trial:
-        """The trial of a key."""
+        """Return the trial with a key."""
         for text, *_ in self._rows("trial", "key = ?", key):
             return self._trial(key, text)
         raise ValueError(f"key must be that of a trial of the study, but {key!r} is not")
 
     def missing(self) -> list[Trial]:
-        """The trials that have no result and were not canceled."""
+        """Return the trials that have no result and were not canceled."""
         rows = self._rows("key, trial", "result IS NULL AND NOT cancelled")
         return [self._trial(key, text) for key, text in rows]
 
     def results(self) -> list[Result]:
-        """All results, in the order of their trials."""
+        """Return all results, in the order of their trials."""
         return [self._result(key, text) for key, text in self._rows("key, result", "result IS NOT NULL")]
 
     def reports(self, keys: Iterable[str] | None = None) -> dict[str, Reports]:
-        """Intermediate values by key and step; by default of all trials."""
+        """Return intermediate values by key and step; ``None``: of all trials."""
         wanted = None if keys is None else set(keys)
         reports: dict[str, Reports] = {}
         with self._connection() as db:
@@ -239,7 +239,7 @@ class Study:
         return reports
 
     def states(self) -> list[TrialState]:
-        """The state of each trial, in the order in which they were added."""
+        """Return the state of each trial, in the order in which they were added."""
         reports = self.reports()
         states = []
         for key, text, result_text, canceled in self._rows("key, trial, result, cancelled"):
@@ -251,13 +251,13 @@ class Study:
         return states
 
     def counts(self) -> dict[str, int]:
-        """Number of trials in each state."""
+        """Count the trials in each state."""
         counted = Counter(state.state for state in self.states())
         return {name: counted[name] for name in STATES}
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction: committed and synced, or undone."""
+        """Open a connection for one transaction, which is committed and synced, or rolled back."""
         with closing(sqlite3.connect(self.file, timeout=_WAIT)) as db, db:
             db.execute("PRAGMA synchronous = FULL")
             yield db
@@ -290,12 +290,12 @@ class Study:
         return self._parsed_results[key][1]
 
     def _parse(self, make: Callable[[Any], Parsed], text: str) -> Parsed:
-        """A row, or one sentence about a table that something else wrote."""
+        """Parse a row; raise an error if it is not one of a study."""
         try:
             return make(json.loads(text))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(
-                f"file must be the table of a study, but {self.file} has a row that is not: {error}"
+                f"file must be the table of a study, but {self.file} has an invalid row: {error}"
             ) from None
 
 
@@ -306,11 +306,11 @@ def _state(result: Result | None, canceled: object) -> StateName:
 
 
 def in_shard(key: str, shard: tuple[int, int]) -> bool:
-    """Whether a trial belongs to a shard of a study: trials are divided by their keys.
+    """Whether a trial belongs to a shard of a study; trials are divided by their keys.
 
     Args:
-        key: of the trial.
-        shard: its number, from 1, and how many shards there are.
+        key: the key of the trial.
+        shard: the number of the shard, from 1, and the number of shards.
 
     Examples:
         >>> [in_shard("00000000000000ff", (number, 2)) for number in (1, 2)]

@@ -1,4 +1,4 @@
-"""The grid that the thesis searched (table 15, section 5.2), as spaces for `CoordinateGrid`."""
+"""The search spaces of the thesis (table 15, section 5.2), for `CoordinateGrid`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from likewise.protocols.trial import Label
 
 @dataclass(frozen=True)
 class GridRow:
-    """A row of a printed table of searches.
+    """A row of the printed table of searches.
 
     Args:
-        loss: the loss by the name of its class.
-        printed: the hyper-parameter as the table calls it.
-        path: what it is here.
-        within: the range as printed.
-        step: the step as printed.
-        best: the best value, as printed.
-        setting: the values of the grid, in the terms used here.
-        note: what is to be known of the row.
+        loss: the class name of the loss.
+        printed: the name of the hyper-parameter in the table.
+        path: its path in the configuration.
+        within: the printed range.
+        step: the printed step.
+        best: the printed best value.
+        setting: the values of the grid, as they are configured here.
+        note: a remark on the row.
 
     Examples:
         >>> TABLE_15[0].setting.grid()[:3]
@@ -73,7 +73,7 @@ TABLE_15: tuple[GridRow, ...] = (
         10.0,
         58.0,
         Choice(tuple(1.0 / inverse for inverse in range(10, 101, 10)), default=1.0 / 10.0),
-        note="printed is 1/γ; 58 is on no grid of step 10 from 0 or 10",
+        note="printed is 1/γ; 58 is not on a grid of step 10 that starts at 0 or 10",
     ),
     GridRow("SoftTripleLoss", "tau", "loss.tau", *_MARGIN, 0.4, Range(0.0, 1.0, step=0.1, default=0.2)),
     GridRow("ProxyAnchorLoss", "margin λ", "loss.margin", *_MARGIN, 0.1, Range(0.0, 1.0, step=0.1, default=0.1)),
@@ -83,10 +83,10 @@ TABLE_15: tuple[GridRow, ...] = (
 
 
 def thesis_space(loss: str) -> dict[str, Range | Choice]:
-    """The space of table 15 of the thesis for a loss, in the order of the table, to be searched by `CoordinateGrid`.
+    """Return the search space of table 15 of the thesis for a loss, in the order of the table.
 
     Args:
-        loss: the name of its class.
+        loss: the class name of the loss.
 
     Examples:
         >>> list(thesis_space("ProxyAnchorLoss"))
@@ -99,7 +99,7 @@ def thesis_space(loss: str) -> dict[str, Range | Choice]:
 
 
 def thesis_best(loss: str) -> Mapping[str, Label]:
-    """The point that the thesis found for a loss (table 15), in the terms used here.
+    """Return the best point of the thesis for a loss (table 15), as it is configured here.
 
     Examples:
         >>> thesis_best("ProxyAnchorLoss")

@@ -1,6 +1,6 @@
-"""The tournament (the thesis, Section 4.2.4.2): methods are ranked in every experiment, and the ranks are added up.
+"""The tournament (the thesis, Section 4.2.4.2): rank methods in every experiment, and sum the ranks.
 
-A rank forgets by how much a method won; in return, experiments of different difficulty may be put together.
+Ranks ignore the size of differences, so that experiments of different difficulty can be combined.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Experiment = tuple[Label, ...]
 Ties = Literal["average", "min"]
 
 SAME = 9
-"""Scores that agree to this many decimals are equal: means of the same numbers differ in the last bits."""
+"""Scores that agree to this number of decimals are equal, because means of the same numbers can differ by rounding."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How a method did over all experiments.
+    """The result of a method over all experiments.
 
     Args:
-        method: its name.
-        place: in the tournament; equal averages share a place.
-        ranks: by experiment; an experiment that the method lacks is not there.
+        method: the name of the method.
+        place: the place in the tournament; equal averages share a place.
+        ranks: the rank in each experiment of the method.
         total: the sum of the ranks.
-        average: the mean of the ranks, over the experiments that the method has.
-        deviation: their sample standard deviation (n − 1); None for a single experiment.
-        gold: how many experiments it won.
-        silver: how often it was second.
-        bronze: how often it was third.
-        complete: whether it has all experiments.
+        average: the mean of the ranks.
+        deviation: the sample standard deviation of the ranks (n − 1); ``None`` for a single experiment.
+        gold: the number of first places.
+        silver: the number of second places.
+        bronze: the number of third places.
+        complete: whether the method has results in all experiments.
 
     Examples:
         >>> Standing("a", 1, {("CUB200",): 1.0}, 1.0, 1.0, None, 1, 0, 0, True).gold
@@ -57,16 +57,16 @@ class Standing:
 
 @dataclass(frozen=True)
 class Tournament:
-    """The standings, and the data that they are computed from.
+    """The standings, and the data from which they are computed.
 
     Args:
-        standings: best average rank first.
-        experiments: all that were held, in the order in which they were met.
-        names: of the columns that make an experiment.
-        metric: what was ranked by.
-        ties: which rank equal scores got.
-        scores: by method and experiment, the mean of the metric over the rows of it, and how many these were.
-        notes: sentences that belong under the table.
+        standings: the methods, best average rank first.
+        experiments: the experiments, in the order of the rows.
+        names: the columns that define an experiment.
+        metric: the column by which methods are ranked.
+        ties: the rank of equal scores: ``"average"`` or ``"min"``.
+        scores: the mean of the metric and the number of rows, by method and experiment.
+        notes: sentences below the table.
 
     Examples:
         >>> rows = [{"method": "a", "data": "x", "test R@1": 0.5}, {"method": "b", "data": "x", "test R@1": 0.6}]
@@ -84,7 +84,7 @@ class Tournament:
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """The table for a terminal, with its notes below.
+        """Format the table for a terminal, with its notes.
 
         Examples:
             >>> rows = [{"method": "a", "data": "x", "test R@1": 0.5}, {"method": "b", "data": "x", "test R@1": 0.6}]
@@ -106,7 +106,7 @@ class Tournament:
         return [str(each.place), name, f"{each.total:g}", f"{each.average:.2f}", deviation, *medals, share]
 
     def to_dict(self) -> dict[str, Any]:
-        """In the words of JSON: the standings, and for each method its rank, score and row count in each experiment.
+        """Convert to types of JSON: the standings, with the rank, score and number of rows in each experiment.
 
         Examples:
             >>> rows = [{"method": "a", "data": "x", "test R@1": 0.5}, {"method": "a", "data": "x", "test R@1": 0.7}]
@@ -143,24 +143,24 @@ def tournament(
     only_common: bool = False,
     notes: Sequence[str] = (),
 ) -> Tournament:
-    """Rank methods in every experiment and add the ranks up.
+    """Rank methods in every experiment, and sum the ranks.
 
-    Rows of one method in one experiment, such as its seeds and folds, are averaged first.  A method that lacks an
-    experiment is ranked over those it has and marked; in an experiment that somebody lacks, the others are ranked among
-    themselves, so averages over different experiments compare less than they seem to: ``only_common`` holds none but
-    the experiments that all methods have.
+    Rows of a method in an experiment, such as seeds and folds, are averaged first.  A method without results in some
+    experiments is ranked in the others and marked; where it is missing, the remaining methods are ranked among themselves.
+    Averages over different experiments are hard to compare; ``only_common=True`` uses only the experiments in which all
+    methods have results.
 
-    Equal scores share the mean of their ranks (1, 2.5, 2.5, 4) or, with ``"min"``, the best of them (1, 2, 2, 4).
-    Medals always go by the latter: two that win both get gold, and there is no silver.
+    Equal scores share the mean of their ranks (1, 2.5, 2.5, 4) or, with ``"min"``, the best rank (1, 2, 2, 4).  Medals always
+    follow the latter: two methods in first place both get gold, and there is no silver.
 
     Args:
-        rows: results.  Rows without the metric, or that are not done, are left out and counted.
+        rows: results; rows that are not done or do not have the metric are excluded and counted.
         metric: the column to rank by.
-        experiment: the columns that make an experiment.
-        method: the column of what is ranked.
+        experiment: the columns that define an experiment.
+        method: the column of the method.
         higher_is_better: whether the largest score has rank 1.
-        ties: ``"average"`` or ``"min"``.
-        only_common: hold only the experiments that every method has.
+        ties: the rank of equal scores: ``"average"`` or ``"min"``.
+        only_common: use only the experiments in which every method has results.
         notes: sentences to print below the table, such as why the comparison is not fair.
 
     Examples:
@@ -183,7 +183,9 @@ def tournament(
     if only_common:
         common = tuple(one for one in held if all(one in by for by in scores.values()))
         if not common:
-            raise ValueError("only_common must leave an experiment, but there is none that every method has")
+            raise ValueError(
+                "only_common must be False, because no experiment has results of every method, but it is True"
+            )
         held = common
         scores = {name: {one: by[one] for one in held} for name, by in scores.items()}
     by_experiment = [
@@ -202,7 +204,7 @@ def tournament(
 def _scores(
     rows: Sequence[Mapping[str, Label]], metric: str, names: tuple[str, ...], method: str
 ) -> tuple[dict[str, dict[Experiment, tuple[float, int]]], int]:
-    """The mean of the metric and the number of rows, by method and experiment; and the number of excluded rows."""
+    """Return the mean of the metric and the number of rows, by method and experiment, and the number of excluded rows."""
     if not rows:
         raise ValueError("rows must contain results, but it is empty")
     for name in (metric, method, *names):
@@ -226,7 +228,7 @@ def _scores(
 
 
 def _ranks(scores: Mapping[str, float], higher_is_better: bool) -> dict[str, dict[str, float]]:
-    """The rank of each method in one experiment, by both rules for ties."""
+    """Return the rank of each method in one experiment, with both rules for ties."""
     keys = {name: round(-score if higher_is_better else score, SAME) for name, score in scores.items()}
     ranks = {}
     for name, key in keys.items():
@@ -240,7 +242,7 @@ def _standings(
     ranks: Mapping[str, Mapping[Experiment, float]], medals: Mapping[str, Sequence[float]], experiments: int
 ) -> tuple[Standing, ...]:
     averages = {name: round(fmean(by.values()), SAME) for name, by in ranks.items()}
-    # equal averages share a place; more medals, then the alphabet, decide who is named first
+    # equal averages share a place; they are sorted by medals, then by name
     order = sorted(ranks, key=lambda name: (averages[name], *(-medals[name].count(place) for place in (1, 2, 3)), name))
     return tuple(
         Standing(
@@ -269,13 +271,15 @@ def _notes(
     """Notes for readers of the table."""
     notes = []
     if not all(each.complete for each in standings):
-        notes.append("* lacks experiments: its ranks are over those it has, and others were ranked without it there.")
+        notes.append(
+            "* Not in all experiments: its ranks are those of its experiments, and the others were ranked without it elsewhere."
+        )
     counts = sorted({count for by in scores.values() for _, count in by.values()})
     if counts[-1] > 1:
         span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         notes.append(f"Each score is the mean of {span} results.")
     if left_out:
-        notes.append(f"Left out: {left_out} of {len(rows)} rows, which are not done or have no {metric}.")
+        notes.append(f"Excluded: {left_out} of {len(rows)} rows, which are not done or have no {metric}.")
     tuned = sum(row.get("tuned_on_test") is True for row in rows)
     if tuned:
         notes.append(

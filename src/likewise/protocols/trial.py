@@ -1,4 +1,4 @@
-"""Trials and their results as plain data."""
+"""Trials and their results, as plain data."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ COLUMNS = frozenset(
         *("key", "run", "command", "error", "note"),
     }
 )
-"""Columns of the table of results for every trial."""
+"""The columns that every row of the table of results has."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One training, described completely.
+    """The complete description of one training run.
 
     Args:
-        method: what is compared, by name.
-        config: the complete configuration, as ``likewise train`` takes it.
-        seed: of the training.
-        fold: which fold of the protocol it is.
-        stage: ``"search"`` measures only validation classes; ``"final"`` opens the test set, once, in the run's record.
-        labels: what is varied or searched, by name: trunk, size, hyper-parameters.
+        method: the name of the compared method.
+        config: the complete configuration, as ``likewise train`` resolves it.
+        seed: the seed of the run.
+        fold: the fold of the protocol.
+        stage: ``"search"``: evaluate on validation classes only; ``"final"``: open the test set once, and record that.
+        labels: varied or searched settings by name: trunk, size, hyper-parameters.
 
     Examples:
         >>> trial = Trial("contrastive", {"loss": "ContrastiveLoss"}, seed=1, labels={"dim": 64})
@@ -57,12 +57,12 @@ class Trial:
         for name in self.labels:
             if name in COLUMNS or name.startswith(("val ", "test ")):
                 raise ValueError(
-                    f"labels must not be called like a column of the table of results, but one is {name!r}"
+                    f"labels must not have the name of a column of the table of results, but one is {name!r}"
                 )
 
     @cached_property
     def key(self) -> str:
-        """A checksum of all of it: the same trial has the same key, on every machine."""
+        """The checksum of the trial, which is the same on every machine."""
         # not `to_dict`, which copies the whole configuration
         content = {each.name: getattr(self, each.name) for each in fields(self)}
         content["config"] = omit_implied(self.config)
@@ -70,7 +70,7 @@ class Trial:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def upgrade(self) -> Trial:
-        """The trial in the present schema; if it is of an older one, the two have different keys.
+        """Return the trial in the current schema; a trial of an older schema has another key.
 
         Examples:
             >>> old = Trial("gml", {"loss": {"init_args": {"neighbours": 8}}}, labels={"loss.neighbours": 8})
@@ -80,7 +80,7 @@ class Trial:
         return replace(self, config=upgrade(self.config), labels=self.upgrade_labels())
 
     def upgrade_labels(self) -> dict[str, Label]:
-        """The labels, with settings by their names in the present schema.
+        """Return the labels, with the names of settings in the current schema.
 
         Examples:
             >>> Trial("gml", {}, labels={"dim": 8, "neighbours": 4}).upgrade_labels()
@@ -90,12 +90,12 @@ class Trial:
         return dict(upgrade_label(name, value, schema) for name, value in self.labels.items())
 
     def to_dict(self) -> dict[str, Any]:
-        """In the words of JSON."""
+        """Convert to types of JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any]) -> Trial:
-        """The inverse of `to_dict`."""
+        """Create from the result of `to_dict`."""
         return cls(**tree)
 
 
@@ -104,17 +104,17 @@ class Result:
     """The result of a trial.
 
     Args:
-        trial: what was trained.
+        trial: the trial.
         status: ``"done"``, ``"failed"`` or ``"pruned"``.
-        val: metrics of the chosen model on validation classes, as fractions.
-        test: metrics on the test set; empty unless the trial is a final one.
+        val: metrics of the selected model on validation classes, as fractions.
+        test: metrics on the test set; empty unless the trial is final.
         run: the folder of the run, relative to that of the study.
-        seconds: what the training took.
-        command: how to run this trial alone.
-        machine: what it ran on.
-        error: what went wrong, in one sentence, if something did.
-        openings: how often the run's test set was opened.
-        tuned_on_test: whether anything about the method was chosen by looking at test classes.
+        seconds: the duration of the run.
+        command: the command that runs this trial.
+        machine: the device of the run.
+        error: the error in one sentence, if the trial failed.
+        openings: the number of openings of the test set of the run.
+        tuned_on_test: whether the method was tuned on test classes.
         note: a remark, such as that no epoch is better than the model before training.
 
     Examples:
@@ -141,20 +141,20 @@ class Result:
 
     @property
     def key(self) -> str:
-        """The trial's."""
+        """The key of the trial."""
         return self.trial.key
 
     def to_dict(self) -> dict[str, Any]:
-        """In the words of JSON."""
+        """Convert to types of JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, tree: Mapping[str, Any]) -> Result:
-        """The inverse of `to_dict`."""
+        """Create from the result of `to_dict`."""
         return cls(**{**tree, "trial": Trial.from_dict(tree["trial"])})
 
     def row(self) -> dict[str, Label]:
-        """One row of the tidy table: identity, varied settings and metrics.
+        """Return the row of the tidy table: method, settings, metrics and records.
 
         Examples:
             >>> row = Result(Trial("triplet", {}, labels={"dim": 64}), val={"R@1": 0.5}).row()
@@ -170,7 +170,7 @@ class Result:
 
 
 def table(results: Sequence[Result]) -> list[dict[str, Label]]:
-    """The tidy table of results: a row for each, the same columns for all.
+    """Return the tidy table of results: one row per result, with the same columns for all.
 
     Examples:
         >>> rows = table([Result(Trial("a", {}, labels={"dim": 8})), Result(Trial("b", {}))])

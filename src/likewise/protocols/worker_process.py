@@ -1,7 +1,7 @@
-"""The process of a `LocalExecutor`: runs one trial after the other, and ends when its driver is gone.
+"""The worker process of a `LocalExecutor`, which runs one trial after the other and ends with its driver.
 
-Driver and worker talk over the worker's standard input and output, in pickles; what a trial prints goes to the worker's
-log.  A thread reads the input all the time: at its end the driver is gone, and the trial is asked for a checkpoint.
+Driver and worker exchange pickles over the standard input and output of the worker; the output of a trial goes to the log of
+the worker.  A thread reads the input.  When the input ends, the driver has ended, and the trial is asked for a checkpoint.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 GRACE = 60.0
-"""Seconds that a trial has for its checkpoint after its driver has gone."""
+"""Seconds that a trial has to save its checkpoint after the driver has ended."""
 
 _DRIVER_GONE = object()
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise ``KeyboardInterrupt``, as SIGINT does.
+    """Raise ``KeyboardInterrupt`` on SIGTERM and SIGHUP, as on SIGINT.
 
     Examples:
         >>> with interruptible():
@@ -37,7 +37,7 @@ def interruptible() -> Iterator[None]:
 
     asked = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
     main = threading.current_thread() is threading.main_thread()
-    # under nohup SIGHUP is ignored and stays so
+    # nohup ignores SIGHUP: keep that
     before = {each: signal.getsignal(each) for each in asked if main and signal.getsignal(each) != signal.SIG_IGN}
     for each in before:
         signal.signal(each, interrupt)
@@ -49,7 +49,7 @@ def interruptible() -> Iterator[None]:
 
 
 def serve(inbox: BinaryIO, outbox: BinaryIO) -> None:
-    """Run received trials until the driver closes the input or requests a stop."""
+    """Run the trials that the driver sends, until it closes the input or requests a stop."""
     sys.path[:] = pickle.load(inbox)
     run = pickle.load(inbox)
     from likewise.protocols.executor import run_one
@@ -58,14 +58,14 @@ def serve(inbox: BinaryIO, outbox: BinaryIO) -> None:
     threading.Thread(target=_listen, args=(inbox, messages), daemon=True).start()
 
     def send(*message: Any) -> None:
-        with suppress(BrokenPipeError):  # the driver is gone; the other thread takes care of it
+        with suppress(BrokenPipeError):  # the driver has ended; the other thread handles that
             pickle.dump(message, outbox)
             outbox.flush()
 
     def ask(_key: str, step: int, value: float) -> bool | None:
         send("report", step, value)
         answer = messages.get()
-        # without a driver there is no answer: continue until the checkpoint that SIGTERM asks for
+        # the driver has ended: continue until SIGTERM requests the checkpoint
         return True if answer is _DRIVER_GONE else answer
 
     send("ready")
@@ -88,7 +88,7 @@ def _listen(inbox: BinaryIO, messages: queue.SimpleQueue[Any]) -> None:
 
 
 def main() -> None:
-    """Redirect the pipes, so that a trial's output goes to the log, and run trials."""
+    """Redirect the output of trials to the log, and run trials."""
     inbox, outbox = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)

@@ -1,4 +1,4 @@
-"""Self-contained pages: about a run, about a study with its verdict, and about what losses do."""
+"""Self-contained HTML pages: the report of a run, the page of a study, and the lens, which shows what losses do."""
 
 from __future__ import annotations
 

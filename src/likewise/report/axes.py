@@ -1,4 +1,4 @@
-"""Axes of charts: their ends, their ticks, and where values go."""
+"""Axes of charts: limits, ticks, and positions of values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from likewise.report.words import short
 
 @dataclass(frozen=True)
 class Frame:
-    """The size of a chart and the field inside its axes.
+    """The size of a chart and the area inside its axes.
 
     Examples:
         >>> LARGE.right - LARGE.left
@@ -34,7 +34,7 @@ SMALL = Frame(260, 170, 38, 248, 12, 146)
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark on an axis: its place in the drawing and its text.
+    """A tick of an axis: its position in the drawing and its label.
 
     Examples:
         >>> Tick(46.0, "0").text
@@ -47,7 +47,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: its ends, where they are in the drawing, and its ticks.
+    """An axis: its limits, their positions in the drawing, and its ticks.
 
     Examples:
         >>> axis = fit_axis([0.0, 4.0], 0, 100, about=4)
@@ -63,7 +63,7 @@ class Axis:
     ticks: tuple[Tick, ...] = ()
 
     def at(self, value: float) -> float:
-        """The place of a value; values beyond the ends are at them."""
+        """Return the position of a value; values outside the limits are clipped."""
         low, high, this = (log10(each) if self.log else each for each in (self.low, self.high, value))
         share = min(max((this - low) / (high - low), 0.0), 1.0)
         return round(self.start + share * (self.stop - self.start), 2)
@@ -79,16 +79,16 @@ def fit_axis(
     factor: float = 1.0,
     round_ends: bool = True,
 ) -> Axis:
-    """An axis on which all values have a place.
+    """Create an axis that covers all values.
 
     Args:
-        values: at least one.
-        start: the place of its low end.
-        stop: the place of its high end.
-        about: how many ticks.
-        log: whether it is logarithmic.
-        factor: of the numbers at its ticks, 100 for fractions in percent.
-        round_ends: whether it ends at ticks, or at the lowest and highest value.
+        values: at least one value.
+        start: the position of the lower limit.
+        stop: the position of the upper limit.
+        about: the approximate number of ticks.
+        log: whether the axis is logarithmic.
+        factor: the factor of the tick labels, such as 100 for fractions in percent.
+        round_ends: whether the limits are ticks, or the smallest and the largest value.
 
     Examples:
         >>> fit_axis([0.002, 0.3], 0, 100, about=5, log=True).ticks[0].text
@@ -104,7 +104,7 @@ def fit_axis(
 
 
 def ticks(low: float, high: float, about: int) -> tuple[list[float], float, float]:
-    """Round numbers for an axis, and the ends of the axis: the outermost of them.
+    """Return round numbers for the ticks of an axis, and its limits: the first and the last of them.
 
     Examples:
         >>> ticks(0.13, 0.87, 4)
@@ -121,7 +121,7 @@ def ticks(low: float, high: float, about: int) -> tuple[list[float], float, floa
 
 
 def log_ticks(low: float, high: float) -> tuple[list[float], float, float]:
-    """Powers of ten for an axis, and its ends.
+    """Return powers of ten for the ticks of an axis, and its limits.
 
     Examples:
         >>> log_ticks(0.02, 3.0)

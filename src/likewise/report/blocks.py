@@ -1,6 +1,6 @@
-"""What the sections of a page are made of: texts, tables, charts and groups of them.
+"""The blocks of a page: texts, tables, charts and groups of them.
 
-`likewise.report.page.render` draws each by the macro of the same name in ``blocks.html.jinja``.
+`likewise.report.writing.render` renders each with the macro of the same name in ``blocks.html.jinja``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from likewise.report.charts import Chart, RowChart
+from likewise.report.charts import Chart
+from likewise.report.row_charts import RowChart
 
 
 @dataclass(frozen=True)
@@ -31,21 +32,21 @@ class Text:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table that is more than a text.
+    """A cell of a table with more than a text.
 
     Args:
-        text: what it says.
-        small: a smaller line below.
-        kind: classes of the style sheet.
-        title: shown when pointed at.
-        filter: makes the text a link that filters the complete table of a study.
-        rank: a number in front.
-        color: of a square in front.
+        text: the text.
+        small: a smaller line below the text.
+        kind: CSS classes.
+        title: the tooltip.
+        filter: the filter of a link to the complete table of a study.
+        rank: a number before the text.
+        color: the color of a square before the text.
         marks: labels, and whether each is a warning.
         fold: a text that is shown on demand.
-        number: what it is sorted by.
-        heat: a strength from 0 to 100.
-        span: how many columns it takes.
+        number: the sort key.
+        heat: the strength of the background color, from 0 to 100.
+        span: the number of columns that the cell spans.
 
     Examples:
         >>> Cell("51.2", "50.1–52.3").small
@@ -67,7 +68,7 @@ class Cell:
 
 
 def yes_or_no(value: object) -> Cell:
-    """A cell in which no is bad.
+    """Create a cell that says yes or no; no is marked as bad.
 
     Examples:
         >>> yes_or_no(False).kind
@@ -81,10 +82,10 @@ class Table:
     """A table; the first cell of each row is its heading.
 
     Args:
-        label: its name for screen readers.
+        label: the name for screen readers.
         head: the names of the columns.
         rows: texts or cells.
-        kind: ``"numbers"``, ``"plain"``, ``"heat"`` or ``"all"`` (sorted by a click, with a filter).
+        kind: ``"numbers"``, ``"plain"``, ``"heat"`` or ``"all"`` (sortable, with a filter).
 
     Examples:
         >>> Table("Scores", ["method", "R@1"], [["triplet", "51.2"]]).kind
@@ -99,10 +100,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts next to each other.
+    """Charts side by side.
 
     Args:
-        charts: what is drawn.
+        charts: the charts.
         kind: ``"charts"``, ``"panels"`` (wider) or ``"scatters"`` (smaller).
 
     Examples:
@@ -116,7 +117,7 @@ class Charts:
 
 @dataclass(frozen=True)
 class Drawing:
-    """An SVG image that is drawn elsewhere.
+    """An SVG image.
 
     Examples:
         >>> Drawing("Map", b"<svg/>").data
@@ -129,7 +130,7 @@ class Drawing:
 
     @property
     def data(self) -> str:
-        """The image in base 64."""
+        """The image, base64-encoded."""
         return base64.b64encode(self.svg).decode()
 
 
@@ -151,7 +152,7 @@ class Definitions:
     """Names with values.
 
     Args:
-        entries: a name, its value, and for ``"facts"`` what it means.
+        entries: a name, its value, and for ``"facts"`` its meaning.
         kind: ``"pairs"``, ``"meanings"`` or ``"facts"``.
 
     Examples:
@@ -180,11 +181,11 @@ class Group:
     """Blocks in one box.
 
     Args:
-        kind: classes of the style sheet.
-        blocks: what is inside.
-        title: above them.
-        hint: after the title.
-        color: of a square before the title.
+        kind: CSS classes.
+        blocks: the blocks.
+        title: the title of the box.
+        hint: a text after the title.
+        color: the color of a square before the title.
 
     Examples:
         >>> Group("columns", []).title

@@ -1,4 +1,4 @@
-"""Charts as numbers: where lines, areas, points and rows go.  The template draws them, the style sheet colors them."""
+"""The geometry of charts with two axes: lines, areas and points; a template draws them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from math import ceil, isfinite
 from typing import Any
 
 from likewise.report.axes import LARGE, PLAIN, SMALL, Axis, Frame, Tick, fit_axis, is_number
-from likewise.report.words import percent, short
+from likewise.report.words import short
 
 COLORS = 8
 POINTS = 240
-"""Points of a line; of more, each is the mean of several."""
-
-
-# ---- charts with two axes
+"""The maximum number of points of a line; longer lines are averaged."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +20,9 @@ class Point:
     """A marked point.
 
     Args:
-        x: its place.
-        y: its place.
-        title: shown when pointed at.
+        x: the horizontal position.
+        y: the vertical position.
+        title: the tooltip.
         kind: ``"dot"``, ``"best"`` (with a ring), ``"hollow"`` or ``"cross"``.
 
     Examples:
@@ -41,13 +38,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """Something drawn in one color.
+    """A line, an area or points in one color.
 
     Args:
-        name: for the legend.
-        color: its number.
-        path: of an SVG.
-        kind: of the path: ``"line"``, ``"line dash"``, ``"line faint"`` or ``"area"``.
+        name: the name in the legend.
+        color: the number of the color.
+        path: an SVG path.
+        kind: the kind of the path: ``"line"``, ``"line dash"``, ``"line faint"`` or ``"area"``.
         points: marked points.
         values: ``[x, y, text of x, text of y]`` for each point, for the readout.
 
@@ -69,16 +66,16 @@ class Chart:
     """A chart with two axes.
 
     Args:
-        title: above it.
-        note: after the title.
+        title: the title.
+        note: a text after the title.
         summary: a sentence for screen readers.
-        series: what is drawn.
-        x_ticks: below.
-        y_ticks: at the left.
-        frame: its size.
-        x_name: what the x axis is, for the readout.
+        series: the lines, areas and points.
+        x_ticks: ticks of the x axis.
+        y_ticks: ticks of the y axis.
+        frame: the size.
+        x_name: the name of the x axis, for the readout.
         marks: vertical lines with a text.
-        legend: whether the names of the series are listed.
+        legend: whether there is a legend.
 
     Examples:
         >>> chart = line_chart("Loss", [Line("loss", [0.0, 2.0], [4.0, 1.0])])
@@ -100,16 +97,16 @@ class Chart:
 
 @dataclass(frozen=True)
 class Line:
-    """A named line through points, to be drawn by `line_chart`.
+    """The data of a line for `line_chart`.
 
     Args:
-        name: for the legend.
-        xs: ascending.
-        ys: as many.
-        color: the number of its color.
-        dash: whether it is dashed.
+        name: the name in the legend.
+        xs: x values, ascending.
+        ys: y values.
+        color: the number of the color.
+        dash: whether the line is dashed.
         dots: whether each point is marked.
-        faint: whether the line is faint, where its points matter more.
+        faint: whether the line is faint, so that its points stand out.
 
     Examples:
         >>> Line("loss", [0.0, 1.0], [2.0, 1.0]).color
@@ -137,18 +134,18 @@ def line_chart(
     within: tuple[float, float] | None = None,
     marks: Sequence[tuple[float, str]] = (),
 ) -> Chart | None:
-    """Lay out lines; ``None`` where there is nothing to draw.
+    """Create a chart of lines; ``None`` if there is nothing to draw.
 
     Args:
-        title: above it.
-        lines: points that are not finite are left out.
-        note: after the title.
-        x_name: what the x axis is.
-        log: a logarithmic y axis; points that are not positive are left out.
-        as_percent: values are fractions.
-        separate_scales: each line fills the height, from its lowest to its highest value.
-        within: a range that the y axis covers at least.
-        marks: places on the x axis with a text.
+        title: the title.
+        lines: the lines; points that are not finite are skipped.
+        note: a text after the title.
+        x_name: the name of the x axis.
+        log: use a logarithmic y axis; points that are not positive are skipped.
+        as_percent: show fractions in percent.
+        separate_scales: scale each line separately, from its smallest to its largest value.
+        within: a range that the y axis must cover.
+        marks: positions on the x axis with a text.
 
     Examples:
         >>> line_chart("Loss", []) is None
@@ -205,7 +202,7 @@ def _drawable(line: Line, log: bool) -> Line:
 
 
 def thin(line: Line, most: int = POINTS) -> Line:
-    """A line of at most so many points: means of equally many neighbors each, but for the last.
+    """Reduce a line to at most ``most`` points, each the mean of the same number of neighbors, except the last.
 
     Examples:
         >>> thin(Line("loss", [0.0, 1.0, 2.0, 3.0], [4.0, 2.0, 1.0, 1.0]), 2).ys
@@ -230,15 +227,15 @@ def histogram(
     note: str = "",
     summary: str = "",
 ) -> Chart:
-    """Lay out histograms of equal area; bins beyond the outermost filled ones are left out.
+    """Create a chart of histograms with equal area, without empty bins at both ends.
 
     Args:
-        title: above it.
-        edges: of the bins, one more than there are bins.
-        counts: name, color and counts of each histogram; the last is in front.
-        x_name: what the x axis is.
-        note: after the title.
-        summary: for screen readers.
+        title: the title.
+        edges: the edges of the bins, one more than there are bins.
+        counts: name, color and counts of each histogram; the last one is in front.
+        x_name: the name of the x axis.
+        note: a text after the title.
+        summary: a sentence for screen readers.
 
     Examples:
         >>> chart = histogram("s", [-1.0, 0.0, 1.0], [("a", 0, [2, 2]), ("b", 1, [0, 4])], x_name="cosine")
@@ -265,13 +262,13 @@ def histogram(
 
 
 def scatter(title: str, points: Sequence[tuple[Any, float | None, str]], *, color: int, summary: str) -> Chart:
-    """Lay out values against a setting; points without a value are crosses at the bottom, the highest has a ring.
+    """Create a scatter plot of values by a setting; a ring marks the best, and crosses at the bottom have no value.
 
     Args:
-        title: what the x axis is.
-        points: the setting (a number or a name), the value as a fraction or ``None``, and a text.
-        color: of the points.
-        summary: for screen readers.
+        title: the name of the x axis.
+        points: the setting (a number or a name), the value as a fraction or ``None``, and a tooltip.
+        color: the number of the color.
+        summary: a sentence for screen readers.
 
     Examples:
         >>> chart = scatter("margin", [(0.1, 0.5, ""), (0.2, 0.6, ""), (0.3, None, "")], color=0, summary="")
@@ -293,7 +290,7 @@ def scatter(title: str, points: Sequence[tuple[Any, float | None, str]], *, colo
 
 
 def _any_axis(values: Sequence[Any]) -> tuple[Callable[[Any], float], tuple[Tick, ...], bool]:
-    """Where values go: on a linear axis, a logarithmic one if they span a lot, side by side if they are not numbers."""
+    """Return positions and ticks: linear, logarithmic for a wide range, or side by side for values that are not numbers."""
     if not all(is_number(value) for value in values):
         names = list(dict.fromkeys(map(str, values)))
         width = (SMALL.right - SMALL.left) / len(names)
@@ -302,123 +299,3 @@ def _any_axis(values: Sequence[Any]) -> tuple[Callable[[Any], float], tuple[Tick
     log = min(values) > 0 and max(values) / min(values) >= 50
     axis = fit_axis(values, SMALL.left + 4, SMALL.right - 4, about=3, log=log, round_ends=False)
     return axis.at, axis.ticks, log
-
-
-# ---- charts with a row for each run or method
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What a row of a chart shows.
-
-    Args:
-        name: of the run or method.
-        color: the number of its color.
-        mean: a fraction; ``None`` where there is none.
-        low: the low end of its interval; ``None`` without one.
-        high: the high end.
-        note: after the number where there is no interval.
-        points: single values: a fraction, a text and whether it is drawn hollow.
-        is_baseline: whether it is a baseline.
-
-    Examples:
-        >>> Entry("triplet", 0, 0.51).low is None
-        True
-    """
-
-    name: str
-    color: int
-    mean: float | None
-    low: float | None = None
-    high: float | None = None
-    note: str = ""
-    points: tuple[tuple[float, str, bool], ...] = ()
-    is_baseline: bool = False
-
-
-@dataclass(frozen=True)
-class ChartRow:
-    """A row of a chart: places in percent of its width; ``None`` where there is nothing to draw.
-
-    Examples:
-        >>> row_chart("R@1", [Entry("a", 0, 0.5, 0.4, 0.6)]).rows[0].small
-        '40.0–60.0'
-    """
-
-    entry: Entry
-    text: str
-    small: str
-    at: float | None
-    low: float | None
-    high: float | None
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class RowChart:
-    """A number, with its interval or the values it is the mean of, for each of several runs or methods.
-
-    Args:
-        title: above it.
-        note: after the title.
-        rows: the runs or methods.
-        ticks: below.
-        kind: ``"bars"``, ``"intervals"`` or ``"points"``.
-        filter: shows its runs in the complete table of a study.
-
-    Examples:
-        >>> chart = row_chart("R@1", [Entry("a", 0, 0.5, 0.4, 0.6), Entry("b", 1, 0.45)])
-        >>> chart.kind, chart.ticks[0].text, chart.ticks[-1].text, chart.rows[0].at
-        ('intervals', '40', '60', 50.0)
-    """
-
-    title: str
-    note: str
-    rows: tuple[ChartRow, ...]
-    ticks: tuple[Tick, ...]
-    kind: str
-    filter: str = ""
-
-
-def row_chart(
-    title: str,
-    entries: Sequence[Entry],
-    *,
-    note: str = "",
-    kind: str = "intervals",
-    values: Sequence[float] = (),
-    filter: str = "",
-) -> RowChart:
-    """Lay out a row for each entry on one axis.
-
-    Args:
-        title: above it.
-        entries: the rows.
-        note: after the title.
-        kind: ``"bars"`` begin at zero and end at 100 percent, because a cut axis makes small gaps look large;
-            ``"intervals"`` and ``"points"`` have an axis that fits them.
-        values: further values that the axis covers, so that several charts share one.
-        filter: shows its runs in the complete table of a study.
-
-    Examples:
-        >>> row_chart("R@1", [Entry("a", 0, 0.61)], kind="bars").rows[0].at
-        61.0
-    """
-    axis = Axis(0.0, 1.0, 0.0, 100.0, ticks=tuple(Tick(float(x), str(x)) for x in (0, 25, 50, 75, 100)))
-    if kind != "bars":
-        own = [x for each in entries for x in (each.mean, each.low, each.high, *(v for v, _, _ in each.points))]
-        known = [min(max(x, 0.0), 1.0) for x in (*own, *values) if x is not None and isfinite(x)]
-        axis = fit_axis(known or [0.0, 1.0], 0.0, 100.0, about=4, factor=100.0)
-        if axis.low < 0.0 or axis.high > 1.0:
-            axis = fit_axis([max(axis.low, 0.0), min(axis.high, 1.0)], 0.0, 100.0, about=4, factor=100.0)
-    return RowChart(title, note, tuple(_chart_row(each, axis) for each in entries), axis.ticks, kind, filter)
-
-
-def _chart_row(entry: Entry, axis: Axis) -> ChartRow:
-    at = axis.at(entry.mean) if entry.mean is not None else None
-    low = high = None
-    small = entry.note
-    if entry.low is not None and entry.high is not None and isfinite(entry.low) and isfinite(entry.high):
-        low, high, small = axis.at(entry.low), axis.at(entry.high), f"{percent(entry.low)}–{percent(entry.high)}"
-    points = tuple(Point(axis.at(x), 50.0, text, "hollow" if hollow else "dot") for x, text, hollow in entry.points)
-    return ChartRow(entry, percent(entry.mean), small, at, low, high, points)

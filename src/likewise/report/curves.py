@@ -1,4 +1,4 @@
-"""Training curves: loss, validation, learning rates and the weights of pairs, of one run or of several."""
+"""Training curves of one or several runs: loss, validation, learning rates and pair weights."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from likewise.report.record import Record, Row
 from likewise.report.words import count, many, short
 
 Run = tuple[str, int, Record]
-"""A run's name, the number of its color, and what it wrote."""
+"""The name of a run, the number of its color, and its record."""
 
 Read = Callable[[Row], object]
-"""The value that a chart shows for a line of the record."""
+"""A function that returns the value of a line of the record."""
 
 
 def training_charts(runs: Sequence[Run]) -> list[Chart]:
-    """The charts that the records have something for.
+    """Create the training charts for which the records have data.
 
     Examples:
         >>> from pathlib import Path
@@ -27,7 +27,7 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
     """
     several = len(runs) > 1
     marks = [] if several else _marks(runs)
-    # the losses of different formulas are comparable only in shape
+    # values of different losses are not comparable, only the shapes of their curves
     note = "each run on a separate scale" if several else ""
     loss = [_line(run, "train", lambda row: row.get("loss")) for run in runs]
     charts = [line_chart("Loss", loss, note=note, separate_scales=several, marks=marks)]
@@ -49,7 +49,7 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
 
 
 def weight_charts(runs: Sequence[Run]) -> list[Chart]:
-    """Charts of a recorder's data: pair weights, gradients, and the agreement of two losses.
+    """Create the charts of a recorder's data: pair weights, gradients, and the agreement of two losses.
 
     Examples:
         >>> from pathlib import Path
@@ -81,7 +81,7 @@ def weight_charts(runs: Sequence[Run]) -> list[Chart]:
 
 
 def weights_note(runs: Sequence[Run]) -> str:
-    """A sentence on the data of the weight charts; empty if there are none.
+    """Describe the data of the weight charts in a sentence; empty if there are none.
 
     Examples:
         >>> from pathlib import Path
@@ -116,7 +116,7 @@ def _getter(metric: str) -> Read:
 
 
 def _quantile(place: int) -> Read:
-    """One of the quantiles of the norms of classes."""
+    """Return a function that reads one of the quantiles of the gradient norms of classes."""
 
     def read(row: Row) -> object:
         classes = row.get("classes")
@@ -126,7 +126,7 @@ def _quantile(place: int) -> Read:
     return read
 
 
-def _on_positives(row: Row) -> object:
+def _weight_on_positives(row: Row) -> object:
     known = [row.get(name) for name in ("weight_positives", "weight_negatives")]
     numbers = [float(each) for each in known if isinstance(each, int | float)]
     return numbers[0] / sum(numbers) if len(numbers) == 2 and sum(numbers) > 0.0 else None
@@ -141,9 +141,9 @@ _SHARES: dict[tuple[str, str, str], dict[str, Read]] = {
         "heaviest 1%": _getter("heaviest_1"),
         "heaviest 10%": _getter("heaviest_10"),
     },
-    ("positives", "weight on {}", "percent of all weight"): {"positives": _on_positives},
+    ("positives", "weight on {}", "percent of all weight"): {"positives": _weight_on_positives},
 }
-"""Charts of shares: of what, the title, the note, and what there is to draw."""
+"""Charts of shares: what they show, the title, the note, and the lines."""
 
 
 def _gradients(runs: Sequence[Run]) -> dict[str, Read]:
@@ -151,22 +151,22 @@ def _gradients(runs: Sequence[Run]) -> dict[str, Read]:
     if len(runs) > 1:
         return whole
     whole |= {"largest class": _quantile(4), "median class": _quantile(2)}
-    return whole | {f"all classes, {name}": _of_beside for name in _second_losses(runs)}
+    return whole | {f"all classes, {name}": _second_gradient for name in _second_losses(runs)}
 
 
 def _second_losses(runs: Sequence[Run]) -> list[str]:
-    """The second losses of the recorders."""
+    """List the second losses of the recorders."""
     named = (row.get("compare_with") for _, _, record in runs for row in record.of_kind("lens"))
     return list(dict.fromkeys(str(name) for name in named if name))
 
 
-def _of_beside(row: Row) -> object:
+def _second_gradient(row: Row) -> object:
     gradient, ratio = row.get("gradient"), row.get("ratio")
     return gradient * ratio if isinstance(gradient, int | float) and isinstance(ratio, int | float) else None
 
 
 def _lens_lines(runs: Sequence[Run], what: dict[str, Read]) -> list[Line]:
-    """Lines of a recorder's data: for one run a color each, for several runs the color of the run."""
+    """Create lines of a recorder's data: one color per line for one run, one color per run for several."""
     if len(runs) > 1:
         return [_line(run, "lens", read) for run in runs for read in what.values()]
     return [
@@ -177,14 +177,14 @@ def _lens_lines(runs: Sequence[Run], what: dict[str, Read]) -> list[Line]:
 
 
 def _pairs(runs: Sequence[Run]) -> str:
-    """The total, if it is constant."""
+    """Format the number of pairs of a batch, if it is constant."""
     looks = [row for _, _, record in runs for row in record.of_kind("lens") if row.get("half") is not None]
     counts = {row.get("positives", 0) + row.get("negatives", 0) for row in looks}
     return f"of {count(counts.pop())}" if len(counts) == 1 else ""
 
 
 def _by_size(title: str, lines: Sequence[Line], note: str) -> Chart | None:
-    """A logarithmic axis if values differ in magnitude."""
+    """Create a chart whose axis is logarithmic if values differ in magnitude."""
     values = [y for line in lines for y in line.ys if y > 0.0]
     log = bool(values) and max(values) > 10.0 * min(values)
     return line_chart(title, lines, log=log, note=", ".join(filter(None, (note, "logarithmic" if log else ""))))
@@ -202,7 +202,7 @@ def _line(run: Run, kind: str, value: Read, *, dots: bool = False, dash: bool = 
 
 
 def _rates(runs: Sequence[Run]) -> Chart | None:
-    """A line per run and group; those that are the same throughout share a line."""
+    """Create the chart of learning rates: one line per run and group; equal lines are merged."""
     shared: dict[tuple[tuple[float, ...], tuple[float, ...]], dict[str, list[str]]] = {}
     colors: dict[str, int] = {}
     for name, color, record in runs:
@@ -217,14 +217,14 @@ def _rates(runs: Sequence[Run]) -> Chart | None:
         color = number if len(runs) == 1 else colors[next(iter(owners))] if len(owners) < len(runs) else COLORS - 1
         lines.append(Line(_owners(owners, runs), xs, ys, color % COLORS, color in seen))
         seen.add(color)
-    # rates of groups are often a hundredfold apart; a single schedule is easier to see on a plain axis
+    # rates of groups often differ by a factor of 100; a single schedule is easier to read on a linear axis
     highest = [max(line.ys) for line in lines if line.ys and max(line.ys) > 0.0]
     log = len(highest) > 1 and max(highest) > 10.0 * min(highest)
     return line_chart("Learning rate", lines, log=log, note="logarithmic" if log else "")
 
 
 def _owners(owners: dict[str, list[str]], runs: Sequence[Run]) -> str:
-    """The owners of a rate: the groups, and with several runs their names."""
+    """Name the groups of a learning rate, with several runs also the runs."""
     groups = ", ".join(dict.fromkeys(group for each in owners.values() for group in each))
     if len(runs) == 1:
         return groups

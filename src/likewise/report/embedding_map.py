@@ -24,10 +24,10 @@ class Group:
     """The points of one class.
 
     Args:
-        code: the place of its name in the map's data.
-        hue: its color, in degrees.
-        name: its name.
-        points: ``(x, y, whether its nearest neighbor is of its class)``.
+        code: the index of the class name in the data of the map.
+        hue: the color, in degrees.
+        name: the class name.
+        points: ``(x, y, is_right)``: whether the nearest neighbor has the same class.
 
     Examples:
         >>> Group(0, 137.5, "wren", [(20.0, 20.0, True)]).name
@@ -42,15 +42,15 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """Images on a plane.
+    """An embedding map: images as points on a plane.
 
     Args:
         method: the layout method.
-        note: how many are shown and how many are left out.
-        groups: the points, class by class.
-        data: data shown for a point, for the page's script: class names, and for each point its place, its
-            thumbnail, its class, the class of its nearest neighbor, and their similarity.
-        number: of the part on the page.
+        note: a sentence on the number of images that are shown.
+        groups: the points of each class.
+        data: data for the script of the page: class names, and for each point its position, thumbnail, class, the class of
+            its nearest neighbor, and their similarity.
+        number: the number of the part on the page.
 
     Examples:
         >>> Map("t-SNE", "", [], {}).method
@@ -72,15 +72,15 @@ def draw_map(
     laid_out: Places,
     number: int = 0,
 ) -> Map:
-    """Draw some rows of a part.
+    """Draw the map of some rows of a part.
 
     Args:
         part: the part.
-        rows: which of its rows are on the map.
-        neighbors: of its queries.
-        tiles: where the thumbnails of the rows are.
+        rows: the rows on the map.
+        neighbors: the neighbors of the queries.
+        tiles: the positions of the thumbnails of the rows.
         laid_out: the positions of the rows and the name of the layout method, from `likewise.report.layout.lay_out`.
-        number: of the part on the page.
+        number: the number of the part on the page.
 
     Examples:
         >>> labels = torch.tensor([0, 0, 1])
@@ -114,7 +114,7 @@ def draw_map(
 
 
 def _firsts(part: Part, rows: Tensor, neighbors: Neighbors) -> tuple[Tensor, Tensor]:
-    """The nearest neighbor of each row and its similarity: known for queries, searched for gallery rows."""
+    """Return the nearest neighbor of each row and its similarity; those of gallery rows are computed here."""
     other, score = torch.empty(len(part.labels), dtype=torch.int64), torch.zeros(len(part.labels))
     other[:] = torch.arange(len(part.labels))  # a gallery with one image has no other neighbor
     other[neighbors.rows], score[neighbors.rows] = neighbors.index[:, 0], neighbors.score[:, 0].float()
@@ -129,9 +129,9 @@ def _note(total: int, shown: int, classes: int) -> str:
     if shown == total:
         return f"All {many(total, 'image')} are on the map."
     some = f"{count(shown)} of the {count(total)} images are on the map, of {many(classes, 'class', 'classes')}"
-    return f"{some}, drawn at random; {count(total - shown)} are left out."
+    return f"{some}, chosen at random; {count(total - shown)} are not shown."
 
 
 def _hue(number: int, classes: int) -> float:
-    """Few classes share the circle; many go round it by the golden angle, so that neighbors in number differ."""
+    """Return the hue of a class: evenly spaced for few classes, by the golden angle for many."""
     return round((360.0 * number / classes if classes <= 12 else 137.50776 * number) % 360.0, 1)

@@ -1,4 +1,4 @@
-"""Layouts of the embedding map: a plane that preserves neighbors."""
+"""Layouts of the embedding map: two-dimensional positions that preserve neighbors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from likewise.formula import one_of, unit
 from likewise.report import tsne
 
 LAYOUTS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
-"""Layouts by name, and their titles on the page."""
+"""Layouts by name, with their titles on the page."""
 
 COMPONENTS = 50
 FEWEST = 8
-"""Below this many points neighborhoods are not meaningful, and the map shows principal components."""
+"""With fewer points neighborhoods are not meaningful, and the map shows principal components."""
 
 
 def check_layout(layout: str) -> str:
-    """Refuse a layout that does not exist or whose package is not installed, before anything is computed.
+    """Check that a layout exists and that its package is installed.
 
     Examples:
         >>> check_layout("tsne")
@@ -37,10 +37,9 @@ Places = tuple[NDArray[np.float64], str]
 
 
 def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
-    """Places ``(n, 2)`` in [0, 1]² and the name of the method.
+    """Compute positions ``(n, 2)`` in [0, 1]², and return them with the name of the method.
 
-    Unit-normalized embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.  Only
-    UMAP uses the seed.
+    Embeddings are normalized and reduced to 50 principal components before t-SNE or UMAP.  Only UMAP uses the seed.
 
     Examples:
         >>> import torch
@@ -59,27 +58,27 @@ def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
         places = umap.fit_transform(points)
     else:
         places = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
-    return _fitted(np.asarray(places, dtype=np.float64)), LAYOUTS[layout]
+    return _scale_to_square(np.asarray(places, dtype=np.float64)), LAYOUTS[layout]
 
 
 def _principal(points: Tensor, most: int) -> NDArray[np.float64]:
-    """Coordinates along the largest principal directions, each with a fixed sign."""
+    """Return the coordinates along the first principal components, with deterministic signs."""
     centered = points - points.mean(dim=0)
     directions = torch.linalg.eigh(centered.T @ centered)[1].flip(1)[:, :most]
-    # an eigenvector's sign is anybody's choice: its largest entry is positive here
+    # the sign of an eigenvector is arbitrary: make its largest entry positive
     largest = directions.gather(0, directions.abs().argmax(dim=0, keepdim=True))
     coordinates: NDArray[np.float64] = (centered @ (directions * torch.where(largest < 0.0, -1.0, 1.0))).numpy()
     return coordinates
 
 
 def _start(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The first two principal components, scaled down so that t-SNE can still rearrange them."""
+    """Return the first two principal components, scaled down so that t-SNE can rearrange them."""
     two = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
     return (two / max(float(two[:, 0].std()), 1e-12) * 1e-4).astype(np.float32)
 
 
-def _fitted(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale each axis separately to the unit square: long distances on a map mean little."""
+def _scale_to_square(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale each axis separately to the unit square; long distances on a map are not meaningful."""
     low, high = places.min(axis=0), places.max(axis=0)
     fitted: NDArray[np.float64] = (places - low) / np.where(high - low > 1e-12, high - low, 1.0)
     return fitted

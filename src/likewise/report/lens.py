@@ -1,4 +1,4 @@
-"""The page that shows what losses do to a batch: points on a circle, weights, forces."""
+"""The lens: a page that shows what losses do to a batch: points on a circle, weights and forces."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from likewise.report.writing import package_text, policy_hash, write_html
 PROGRAM = tuple(
     f"lens{part}.js" for part in ("_batch", "_draw", "_formula", "_controls", "_words", "_hands", "_guide", "")
 )
-"""The page's scripts in order of dependency; the losses come before them."""
+"""The scripts of the page, in order of dependency; the losses precede them."""
 
 LISTED = re.compile(r'^ {0,4}("(?:[^"\\]|\\.)+"): .*?\bkind: ?("(?:[^"\\]|\\.)+")', re.MULTILINE | re.DOTALL)
 
 
 def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: str | None = None) -> Path:
-    """Write one self-contained HTML page to move a batch and change a loss interactively; it fetches nothing.
+    """Write an interactive HTML page to move the points of a batch and change a loss.
 
-    Every loss of the library is on it, whatever is shown first.  The same arguments give the same bytes.  The file is
-    replaced atomically.
+    The page contains all losses of the library and loads no external files.  The same arguments give the same bytes.  The
+    file is replaced atomically.
 
     Args:
         path: the file.
-        losses: names of losses: the first is shown, the second is shown next to it, and all come first in the list.
-        scripts: the losses as JavaScript, as ``likewise.analysis.script_of`` prints them; those of the library without it.
+        losses: names of losses: the first one is shown, the second one next to it, and all are at the top of the list.
+        scripts: the losses as JavaScript, from ``likewise.analysis.script_of``; ``None``: those of the library.
 
     Returns:
-        Where the page is.
+        The path of the page.
 
     Examples:
         >>> import tempfile
@@ -43,8 +43,8 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
     known = loss_names(scripts)
     for name in first:
         if name not in known:
-            raise ValueError(f"losses must be names of losses on the page, but {name!r} is not one")
-    # the only scripts that may run are these
+            raise ValueError(f"losses must be names of losses on the page, but one of them is {name!r}")
+    # the content security policy allows only these scripts
     parts = [scripts, "\n".join(package_text(name) for name in PROGRAM)]
     for text in parts:
         if re.search(r"</script|<!--", text, re.IGNORECASE):
@@ -62,7 +62,7 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
 
 
 def add_losses(*entries: str) -> str:
-    r"""The scripts of the library's losses with more of them at the end.
+    r"""Return the scripts of the losses of the library, with more losses at the end.
 
     Args:
         entries: losses as JavaScript, `likewise.analysis.LossScript.entry`.
@@ -76,10 +76,10 @@ def add_losses(*entries: str) -> str:
 
 
 def loss_names(scripts: str | None = None) -> Mapping[str, str]:
-    """The losses that a page would have, by name, each with its class.
+    """Return the losses of a page: their classes, by name.
 
     Args:
-        scripts: the losses as JavaScript; those of the library without it.
+        scripts: the losses as JavaScript; ``None``: those of the library.
 
     Examples:
         >>> loss_names()["Multi-similarity"]

@@ -1,4 +1,4 @@
-"""The numbers of a part, each with its interval."""
+"""The metrics of a part with their intervals, and the distribution of similarities."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from likewise.report.part import Part
 from likewise.report.words import count, many, short, sort_metrics
 
 SAMPLES = 1000
-"""Draws of the bootstrap."""
+"""The number of bootstrap samples."""
 
 PAIRS_OF = 8000
-"""Images whose pairs make the histograms: 32 million pairs, a few seconds on two cores."""
+"""The maximum number of images for the histograms: 32 million pairs, a few seconds on two cores."""
 
 CHUNK_BYTES = 2**24
 """Of a chunk of pairs: it stays in a core's cache, which halves the time."""
@@ -29,14 +29,14 @@ BARS = 60
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """How well queries find their class.
+    """Retrieval metrics of a part.
 
     Args:
         scores: metrics by name, with 95% intervals.
-        over: what the bootstrap drew: ``"classes"`` or ``"queries"``.
+        over: the unit of the bootstrap: ``"classes"`` or ``"queries"``.
         rows: the queries that have a positive.
-        quality: MAP@R of each.
-        alone: number of queries without a positive, which are excluded.
+        quality: MAP@R of each query.
+        without_positive: the number of queries without a positive, which are excluded.
 
     Examples:
         >>> import torch
@@ -50,19 +50,19 @@ class Measured:
     over: str
     rows: Tensor
     quality: Tensor
-    alone: int
+    without_positive: int
 
     @property
-    def drawn(self) -> int:
-        """How many classes or queries there are to draw from."""
+    def group_count(self) -> int:
+        """The number of classes or queries of the bootstrap."""
         return next(iter(self.scores.values())).count
 
 
 def measure_part(part: Part, *, seed: int) -> Measured | None:
-    """Every metric of the table with its interval; ``None`` if no query has a positive.
+    """Compute all metrics with their intervals; ``None`` if no query has a positive.
 
-    Whole classes are drawn, because queries of one class share their positives and are not independent; single queries
-    only if there is a single class.
+    The bootstrap resamples classes, because queries of the same class share their positives and are not independent.  With a
+    single class it resamples queries.
 
     Examples:
         >>> import torch
@@ -71,7 +71,7 @@ def measure_part(part: Part, *, seed: int) -> Measured | None:
     """
     queries, references, ids = part.queries, part.references, part.ids
     labels, found = part.labels[queries], part.labels[references]
-    # references of the class, minus those excluded for a query, which have its class, too
+    # references of the class, minus those that are excluded for a query, which have the same class
     sizes = torch.bincount(found, minlength=len(part.class_names))
     excluded = torch.bincount(ids[references], minlength=int(ids.max()) + 1)
     if not bool((sizes[labels] > excluded[ids[queries]]).any()):
@@ -105,19 +105,19 @@ def measure_part(part: Part, *, seed: int) -> Measured | None:
 
 
 def _cluster(part: Part) -> dict[str, Interval]:
-    """NMI, AMI and F1 of several runs of k-means on all images of a part, with the interval over the runs."""
+    """Compute NMI, AMI and F1 of several runs of k-means on all images, with intervals over the runs."""
     found = [clustering(part.embeddings, part.labels, seed) for seed in range(part.clusterings)]
     return {name: t_interval([each[name] for each in found]) for name in (found[0] if found else ())}
 
 
 @dataclass(frozen=True, eq=False)
 class Similarities:
-    """Similarities of pairs of one class and of two, and the shape of the embedding.
+    """Similarities of pairs within and between classes, and the geometry of the embedding.
 
     Args:
         chart: the histograms.
         facts: name, value and meaning.
-        note: what the pairs are of.
+        note: a sentence on the pairs.
         collapse: a warning if the embedding has collapsed.
 
     Examples:
@@ -135,7 +135,7 @@ class Similarities:
 
 
 def similarities(part: Part, *, seed: int) -> Similarities:
-    """Histograms and geometry of a part, of at most 8,000 of its images.
+    """Compute the histograms and the geometry of a part, from at most 8,000 of its images.
 
     Examples:
         >>> import torch
@@ -153,14 +153,14 @@ def similarities(part: Part, *, seed: int) -> Similarities:
     pairs = len(rows) * (len(rows) - 1) // 2
     note = f"All {count(pairs)} pairs of the {many(total, 'image')}."
     if len(rows) < total:
-        note = f"All {count(pairs)} pairs of {count(len(rows))} images, drawn at random from the {count(total)}."
+        note = f"All {count(pairs)} pairs of {count(len(rows))} images, chosen at random from the {count(total)}."
     collapse = next((str(each.message) for each in caught if issubclass(each.category, CollapseWarning)), "")
     facts = _facts(shape)
     return Similarities(_histogram(shape, facts), facts, note, collapse)
 
 
 def _histogram(shape: dict[str, Any], facts: list[tuple[str, str, str]]) -> Chart:
-    """Neighboring bins together, so that about sixty bars are left."""
+    """Merge neighboring bins, so that about 60 remain."""
     filled = (shape["intra"] + shape["inter"]).nonzero()[:, 0]
     first, last = (int(filled[0]), int(filled[-1])) if len(filled) else (0, BINS - 1)
     size = -(-(last + 1 - first) // BARS)

@@ -1,4 +1,4 @@
-"""Nearest neighbors, and confused classes."""
+"""Nearest neighbors and confused classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from likewise.progress import track
 from likewise.report.part import Part
 
 ENTRIES = 2**22
-"""Maximum number of similarities in memory."""
+"""The maximum number of similarities in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +20,11 @@ class Neighbors:
     """The nearest references of some rows, nearest first, by cosine similarity.
 
     Args:
-        rows: the rows that were searched for, ``(m,)``.
-        index: the rows that were found, ``(m, k)``.
-        score: their similarities, ``(m, k)``.
-        margin: similarity to the nearest of the same class minus that of another class, ``(m,)``; −inf where
-            the class has no other image.
+        rows: the queries, ``(m,)``.
+        index: the rows of their neighbors, ``(m, k)``.
+        score: the similarities of the neighbors, ``(m, k)``.
+        margin: the similarity to the nearest row of the same class minus that of another class, ``(m,)``; −inf if the class
+            has no other image.
 
     Examples:
         >>> import torch
@@ -42,7 +42,7 @@ class Neighbors:
 
 
 def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
-    """The k nearest references of the queries, or of other rows; a row never finds itself.
+    """Find the k nearest references of the queries, or of other rows; a row is not its own neighbor.
 
     Examples:
         >>> import torch
@@ -57,14 +57,14 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
     points = unit(part.embeddings)
     searched, classes = points[references].T.contiguous(), part.labels[references]
     ids, gallery = part.ids, part.ids[references]
-    met = torch.bincount(gallery, minlength=int(ids.max()) + 1)[ids[rows]]  # references that a row never meets
+    met = torch.bincount(gallery, minlength=int(ids.max()) + 1)[ids[rows]]  # references that are excluded for a row
     k = max(1, min(k, len(references) - int(met.max())))
     step = max(1, ENTRIES // len(references))
     chunks = []
     for some in track(torch.split(rows, step), "neighbors"):
         scores = points[some] @ searched
         scores.masked_fill_(ids[some][:, None] == gallery, -torch.inf)
-        # the first of tied neighbors, independent of the selection algorithm: a stable order of few candidates
+        # a stable order of few candidates, so that ties do not depend on the algorithm that selects them
         score, place = scores.topk(k, dim=1)
         own, other = _best_of_both(scores, part.labels[some], classes, score, place)
         place, order = place.sort(dim=1, stable=True)
@@ -95,9 +95,9 @@ class Confusion:
 
     Args:
         classes: their labels, the smaller first.
-        mistakes: queries of either whose nearest neighbor is of the other.
-        queries: queries of both.
-        examples: rows (query, its nearest neighbor), the most similar first.
+        mistakes: the number of queries of one class whose nearest neighbor has the other class.
+        queries: the number of queries of both classes.
+        examples: rows of queries and their nearest neighbors, with similarities, the most similar first.
 
     Examples:
         >>> Confusion((0, 1), 3, 12, ((4, 7),)).share
@@ -111,12 +111,12 @@ class Confusion:
 
     @property
     def share(self) -> float:
-        """The share of their queries that are mistaken for the other."""
+        """The share of mistakes among the queries of both classes."""
         return self.mistakes / self.queries
 
 
 def confusions(part: Part, neighbors: Neighbors, most: int, examples: int) -> list[Confusion]:
-    """The pairs of classes with the most mistakes among the nearest neighbors; of equals, the larger share first.
+    """Return the pairs of classes with the most mistakes; ties are sorted by their share.
 
     Examples:
         >>> import torch
@@ -135,14 +135,14 @@ def confusions(part: Part, neighbors: Neighbors, most: int, examples: int) -> li
         pair = (int(min(ours[at], theirs[at])), int(max(ours[at], theirs[at])))
         by_pair.setdefault(pair, []).append((int(neighbors.rows[at]), int(first[at]), float(score[at])))
     pairs = [
-        Confusion(pair, len(mistakes), sizes[pair[0]] + sizes[pair[1]], tuple(_apart(mistakes)[:examples]))
+        Confusion(pair, len(mistakes), sizes[pair[0]] + sizes[pair[1]], tuple(_drop_mirrored(mistakes)[:examples]))
         for pair, mistakes in by_pair.items()
     ]
     return sorted(pairs, key=lambda each: (-each.mistakes, -each.share, each.classes))[:most]
 
 
-def _apart(mistakes: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
-    """Without the second of two queries that find each other: it would show the same images again."""
+def _drop_mirrored(mistakes: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+    """Remove the second of two queries that are each other's neighbors: it shows the same images."""
     seen: set[frozenset[int]] = set()
     distinct = []
     for query, neighbor, score in mistakes:

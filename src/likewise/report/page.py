@@ -1,4 +1,4 @@
-"""Pages: a title, a verdict, tiles and sections, written as one self-contained file."""
+"""Pages: a title, a verdict, tiles and sections, written as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Section:
     """A section of a page.
 
     Args:
-        name: its anchor.
-        title: its heading.
-        blocks: texts, tables, charts and any other value that has a macro of its name in the template.
-        hint: after the heading.
-        link: its name in the navigation; it is not listed without one.
+        name: the anchor.
+        title: the heading.
+        blocks: texts, tables, charts and other values with a macro in the template.
+        hint: a text after the heading.
+        link: the name in the navigation; empty: not listed.
 
     Examples:
         >>> Section("training", "Training", [], link="Training").name
@@ -57,11 +57,11 @@ class Tile:
     """A fact at the top of a page.
 
     Args:
-        label: what it is.
-        value: a number, or two or three words.
-        hint: a line below.
-        unit: after a number; ``None`` for words.
-        target: the anchor that the hint leads to.
+        label: the name of the fact.
+        value: a number, or a few words.
+        hint: a line below the value.
+        unit: the unit of a number; ``None`` for words.
+        target: the anchor to which the hint links.
         tone: ``"good"``, ``"bad"`` or empty.
 
     Examples:
@@ -82,13 +82,13 @@ class Page:
     """A page.
 
     Args:
-        kind: ``"report"`` or ``"study"``, above the title.
-        title: of the page.
-        verdict: what it says, in one sentence.
-        sections: what it shows.
-        what: a sentence about it, before the verdict.
+        kind: ``"report"`` or ``"study"``, shown above the title.
+        title: the title.
+        verdict: the result in one sentence.
+        sections: the sections.
+        what: a description in one sentence, shown before the verdict.
         more: sentences after the verdict.
-        tiles: facts at a glance.
+        tiles: facts at the top of the page.
         alarms: important warnings.
         sheets: thumbnails.
         footer: sentences at the end.
@@ -111,7 +111,7 @@ class Page:
 
 
 def write_page(out: Path | str, page: Page) -> Path:
-    """Write a page as one HTML file that fetches nothing.
+    """Write a page as one HTML file that loads no external files.
 
     Examples:
         >>> import tempfile
@@ -127,7 +127,7 @@ def write_page(out: Path | str, page: Page) -> Path:
         "page.html.jinja",
         page=page,
         script=script,
-        # only this script may run, whatever the names of classes or methods contain
+        # the content security policy allows only this script, whatever the names of classes or methods contain
         script_hash=policy_hash(script),
         style=package_text("page.css"),
         written=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""What a report is about: embedded images of one part of the data, and runs to compare it with."""
+"""The inputs of a report: the embeddings of a part of the data, and runs to compare with."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from likewise.formula import embeddings_of, labels_of
 from likewise.metrics import Interval, shot_ids
 
 Scores = Mapping[str, float | Interval]
-"""Metrics by name, as fractions; a number with an interval is shown with it."""
+"""Metrics by name, as fractions or as intervals of fractions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One part of the data, embedded: validation, test or any other.
+    """The embeddings of one part of the data, such as validation or test.
 
     Args:
-        name: what the page calls it, such as ``"test"``.
+        name: the name on the page, such as ``"test"``.
         embeddings: floats ``(n, d)``.
         labels: integers ``(n,)``, each an index of ``class_names``.
-        class_names: a name for each class.
-        image: gives the image of a row; called for those that are shown.
-        is_query: for data with queries and gallery, which rows are queries, ``(n,)`` booleans: neighbors are searched
-            among the others only.  Without it every row is a query and is searched among all others.
-        cameras: for re-identification, which camera took each image, ``(n,)`` integers: images with the class
-            and the camera of a query are excluded.
-        ks: the k of the recalls.
-        clusterings: runs of k-means, for NMI, AMI and F1; 0 for none of them.
+        class_names: the name of each class.
+        image: a function that returns the image of a row; called for the images on the page.
+        is_query: which rows are queries, ``(n,)`` booleans; the others are the gallery, in which neighbors are searched.
+            ``None``: every row is a query, and neighbors are searched among all others.
+        cameras: for re-identification, the camera of each image, ``(n,)`` integers; images with the class and the camera of
+            a query are excluded.
+        ks: values of k for recall@k.
+        clusterings: the number of runs of k-means, for NMI, AMI and F1; 0: none of these metrics.
 
     Examples:
         >>> import torch
@@ -59,7 +59,7 @@ class Part:
     def __post_init__(self) -> None:
         points = embeddings_of("embeddings", self.embeddings).detach().cpu()
         if len(points) < 2:
-            raise ValueError("embeddings must have at least two rows, but there is one: it has no neighbor")
+            raise ValueError("embeddings must have at least two rows, but there is one, which has no neighbor")
         labels = labels_of("labels", self.labels, len(points), None, "embeddings").cpu()
         low, high = int(labels.min()), int(labels.max())
         if low < 0 or high >= len(self.class_names):
@@ -77,23 +77,23 @@ class Part:
 
     @property
     def queries(self) -> Tensor:
-        """The rows that are searched for."""
+        """The rows of the queries."""
         return torch.arange(len(self.labels)) if self.is_query is None else self.is_query.nonzero()[:, 0]
 
     @property
     def references(self) -> Tensor:
-        """The rows that are searched."""
+        """The rows in which neighbors are searched."""
         return torch.arange(len(self.labels)) if self.is_query is None else (~self.is_query).nonzero()[:, 0]
 
     @property
     def ids(self) -> Tensor:
-        """Rows with one id never meet: each is itself, or all those of its class by its camera."""
+        """Ids of rows; rows with the same id are not neighbors: a row itself, or images of its class by the same camera."""
         if self.cameras is None:
             return torch.arange(len(self.labels))
         return shot_ids(self.labels, self.cameras)[0]
 
     def class_name(self, row: int) -> str:
-        """The name of a row's class."""
+        """Return the class name of a row."""
         return str(self.class_names[int(self.labels[row])])
 
 
@@ -103,18 +103,18 @@ def _roles(is_query: object, rows: int) -> Tensor:
         raise ValueError(f"is_query must be booleans of shape ({rows},), but it is {what}")
     queries = int(is_query.sum())
     if queries in (0, rows):
-        raise ValueError(f"is_query must leave both queries and gallery, but {queries} of {rows} are queries")
+        raise ValueError(f"is_query must mark some rows, but not all, as queries, but {queries} of {rows} are queries")
     return is_query.cpu()
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """Another run, or the same one, as a row of the comparison.
+    """A run in the comparison of a report.
 
     Args:
-        name: what the page calls it.
-        metrics: fractions by name, with intervals where there are any, measured on the part that leads the report.
-        folder: its run folder, for its curves and for what differs; not needed for the table.
+        name: the name on the page.
+        metrics: metrics by name, as fractions or intervals, of the last part of the report.
+        folder: the run folder, for its curves and settings; the table does not need it.
 
     Examples:
         >>> from likewise.metrics import Interval

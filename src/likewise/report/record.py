@@ -1,4 +1,4 @@
-"""Read a run folder: its description, its metrics, the openings of its test set, and what is missing."""
+"""Read a run folder: its description, its metrics, and the openings of its test set."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Record:
     """The contents of a run folder.
 
     Args:
-        folder: where it is.
-        description: ``run.yaml``; empty where there is none.
+        folder: the folder.
+        description: the content of ``run.yaml``; empty if there is none.
         metrics: the lines of ``metrics.jsonl``.
-        openings: the lines of ``openings.jsonl``: when the test set was opened, and why.
+        openings: the lines of ``openings.jsonl``: when and why the test set was opened.
         evaluations: the lines of ``evaluations.jsonl``.
-        gaps: sentences about what is missing or broken.
+        gaps: sentences on missing or damaged files.
 
     Examples:
         >>> record = Record(Path("runs/one"), {}, [{"kind": "train", "epoch": 1.0, "loss": 0.5}], [], [], [])
@@ -42,24 +42,24 @@ class Record:
     gaps: list[str]
 
     def of_kind(self, kind: str) -> list[Row]:
-        """The lines of ``metrics.jsonl`` that are of one kind, such as ``"val"``."""
+        """Return the lines of ``metrics.jsonl`` of one kind, such as ``"val"``."""
         return [row for row in self.metrics if row.get("kind") == kind and isinstance(row.get("epoch"), int | float)]
 
     @property
     def end(self) -> Row | None:
-        """How training ended, if it has."""
+        """The last line, if training has ended."""
         return next((row for row in reversed(self.metrics) if row.get("kind") == "end"), None)
 
     @property
     def best(self) -> Row | None:
-        """The validation that chose the model, if there was one."""
+        """The validation metrics of the best model, if there are any."""
         return next((row for row in reversed(self.of_kind("val")) if row.get("best")), None)
 
 
 def read_run(folder: Path) -> Record:
     """Read a run folder.
 
-    An incomplete line, which a killed process may leave, is skipped and reported.
+    An incomplete line, which a killed process can leave, is skipped and reported.
 
     Examples:
         >>> import tempfile
@@ -112,12 +112,12 @@ def _lines(path: Path, gaps: list[str]) -> list[Row]:
         else:
             broken += 1
     if broken:
-        gaps.append(f"{broken} {'line' if broken == 1 else 'lines'} of {path.name} could not be read and are left out.")
+        gaps.append(f"{broken} {'line' if broken == 1 else 'lines'} of {path.name} could not be read and are skipped.")
     return rows
 
 
 def flatten(value: object, prefix: str = "") -> dict[str, str]:
-    """A nested mapping as dotted names and plain texts.
+    """Flatten a nested mapping to dotted names and texts.
 
     Examples:
         >>> flatten({"train": {"epochs": 3, "lrs": {}}, "seed": 0})
@@ -136,7 +136,7 @@ ALWAYS_DIFFERENT = ("created", "command", "config.out", "commit", "likewise")
 
 
 def differences(descriptions: Mapping[str, Row]) -> list[tuple[str, list[str]]]:
-    """What differs between runs: the dotted name, and each run's value.
+    """List the settings that differ between runs: the dotted name, and the value of each run.
 
     Examples:
         >>> differences({"a": {"loss": "X", "seed": 0}, "b": {"loss": "Y", "seed": 0}})
@@ -149,7 +149,7 @@ def differences(descriptions: Mapping[str, Row]) -> list[tuple[str, list[str]]]:
 
 
 def as_yaml(value: object) -> str:
-    """A description as YAML, in its own order.
+    """Format a description as YAML, without sorting it.
 
     Examples:
         >>> print(as_yaml({"train": {"epochs": 3}, "seed": 0}), end="")

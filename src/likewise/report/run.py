@@ -11,19 +11,20 @@ from markupsafe import Markup
 from likewise.formula import whole_number
 from likewise.metrics import Interval
 from likewise.report.blocks import Cell, Charts, Code, Definitions, Fold, Group, Table, Text, yes_or_no
-from likewise.report.charts import COLORS, Entry, RowChart, row_chart
+from likewise.report.charts import COLORS
 from likewise.report.curves import Run, training_charts, weight_charts, weights_note
 from likewise.report.layout import check_layout
 from likewise.report.page import Folded, Page, Section, Tile, write_page
 from likewise.report.part import Compared, Part, Scores
 from likewise.report.record import Record, as_yaml, differences, read_run
+from likewise.report.row_charts import Entry, RowChart, row_chart
 from likewise.report.run_verdict import End, Seal, end_of, seal_of, title_of, verdict_of
 from likewise.report.view import View, view
 from likewise.report.words import between, count, many, meaning_of, percent, short, sort_metrics
 from likewise.text import moment
 
 MAP_BYTES = 6_500_000
-"""Total bytes of the maps' thumbnails, so that a page stays below 10 MB."""
+"""The maximum number of bytes of the thumbnails of all maps, so that a page stays below 10 MB."""
 
 
 def write_report(
@@ -37,22 +38,21 @@ def write_report(
     layout: str = "tsne",
     title: str | None = None,
 ) -> Path:
-    """Write one self-contained HTML page about a run; it fetches nothing.
+    """Write a self-contained HTML page about a run, which loads no external files.
 
-    The run folder's files are read as they are (``run.yaml``, ``metrics.jsonl``, ``openings.jsonl``,
-    ``evaluations.jsonl``); the page names what is missing.  The same input gives the same bytes, except for the time of
-    writing.  The file is replaced atomically.
+    The files of the run folder are ``run.yaml``, ``metrics.jsonl``, ``openings.jsonl`` and ``evaluations.jsonl``; the page
+    lists missing ones.  The same input gives the same bytes, except for the time of writing.  The file is replaced
+    atomically.
 
     Args:
         folder: the run folder.
-        parts: what was embedded.  The last one leads the report: the verdict, the baselines and the comparison are
-            about it.
-        baselines: metrics by name of other embeddings of the last part, such as ``{"raw pixels": {"R@1": 0.31}}``.
+        parts: embedded parts of the data.  The verdict, the baselines and the comparison are about the last one.
+        baselines: metrics of other embeddings of the last part, by name, such as ``{"raw pixels": {"R@1": 0.31}}``.
         comparison: runs to show side by side, in this order; they are not ranked.
-        out: the file; by default ``report.html`` in the run folder.
-        seed: of the random queries, of the map and of the bootstrap.
-        layout: of the map: ``"tsne"``, ``"umap"`` (umap-learn) or ``"pca"``.
-        title: of the page; by default the loss, the trunk and the data set.
+        out: the file; ``None``: ``report.html`` in the run folder.
+        seed: the seed of the random queries, the map and the bootstrap.
+        layout: the layout of the map: ``"tsne"``, ``"umap"`` (umap-learn) or ``"pca"``.
+        title: the title of the page; ``None``: the loss, the trunk and the data set.
 
     Returns:
         The path of the page.
@@ -82,7 +82,7 @@ def write_report(
 
 
 def _views(parts: Sequence[Part], layout: str, seed: int) -> list[View]:
-    """What is shown of each part, the last part first."""
+    """Compute the content for each part, the last part first."""
     views: list[View] = []
     for number, part in enumerate(reversed(parts)):
         first = sum(len(each.sheets) for each in views)
@@ -152,7 +152,7 @@ def _tiles(record: Record, lead: View | None, end: End, seal: Seal) -> list[Tile
 
 
 def _columns(views: list[View], baselines: dict[str, Scores], comparison: list[Compared]) -> list[str]:
-    """All metrics in use, known ones first; P@1 equals R@1."""
+    """List all metrics, known ones first, without P@1, which equals R@1."""
     tables = [each.measured.scores for each in views if each.measured] + [*baselines.values()]
     tables += [each.metrics for each in comparison]
     return sort_metrics(name for scores in tables for name in scores if name != "P@1")
@@ -178,21 +178,21 @@ def _numbers(views: list[View], baselines: dict[str, Scores], columns: list[str]
     measured = [(each.part.name, each.measured) for each in views if each.measured is not None]
     notes = []
     if measured:
-        over = ", ".join(f"the {count(each.drawn)} {each.over} of {name}" for name, each in measured)
+        over = ", ".join(f"the {count(each.group_count)} {each.over} of {name}" for name, each in measured)
         note = (
             f"In percent. Below each number is its 95% interval: a percentile bootstrap of 1,000 draws (seed {seed}) "
-            f"over {over}. It covers the choice of {measured[0][1].over}, not the variation between trainings."
+            f"over {over}. It covers the choice of {measured[0][1].over}, not the variation between runs."
         )
         if runs := max(each.part.clusterings for each in views):
             note += f" NMI, AMI and F1: the mean of {many(runs, 'run')} of k-means, with the interval over them."
         for part, scores in measured:
-            if scores.alone:
+            if scores.without_positive:
                 have = (
                     "has no other image of its class and is"
-                    if scores.alone == 1
+                    if scores.without_positive == 1
                     else "have no other image of their class and are"
                 )
-                note += f" {many(scores.alone, 'query', 'queries')} of {part} {have} excluded."
+                note += f" {many(scores.without_positive, 'query', 'queries')} of {part} {have} excluded."
         notes.append(Text(note))
     meanings = Definitions([(name, meaning_of(name)) for name in columns if meaning_of(name)], "meanings")
     table = Table("Metrics", head, rows)
@@ -207,7 +207,7 @@ def _is_same(record: Record, each: Compared) -> bool:
 
 
 def _runs(record: Record, comparison: list[Compared]) -> list[Run]:
-    """Name, color and record of every run that has curves; colors follow the order of the comparison."""
+    """Return name, color and record of every run with curves; colors follow the order of the comparison."""
     runs = [
         (each.name, at, read_run(Path(each.folder))) for at, each in enumerate(comparison) if each.folder is not None
     ]
@@ -226,7 +226,7 @@ def _comparison(
         name = Cell(each.name, "this run" if same else "", "ours" if same else "", color=number % COLORS)
         rows.append(_scores(name, each.metrics, columns))
     blocks: list[object] = [
-        Text(f"{many(len(comparison), 'run')} on {where}, in the order they were given, not ranked."),
+        Text(f"{many(len(comparison), 'run')} on {where}, in the given order, not ranked."),
         Charts(_bars(comparison, baselines)),
         Table("Comparison", ["run", *columns], [*rows, *_baselines(baselines, columns)]),
     ]
@@ -246,7 +246,7 @@ def _comparison(
 
 
 def _bars(comparison: list[Compared], baselines: dict[str, Scores]) -> list[RowChart]:
-    """R@1 and MAP@R of every run and baseline."""
+    """Create the charts of R@1 and MAP@R of all runs and baselines."""
     rows = [(each.name, each.metrics, n % COLORS, False) for n, each in enumerate(comparison)]
     rows += [(name, scores, 7, True) for name, scores in baselines.items()]
     charts = []
@@ -269,14 +269,14 @@ def _entry(name: str, value: float | Interval, color: int, is_baseline: bool) ->
 def _training(end: End, runs: Sequence[Run]) -> Section:
     several = f" The charts show {many(len(runs), 'run')}, one color each." if len(runs) > 1 else ""
     charts = training_charts(runs)
-    body = Charts(charts) if charts else Text("No curves yet: nothing has been recorded.", "empty")
+    body = Charts(charts) if charts else Text("There are no curves: nothing has been recorded yet.", "empty")
     return Section("training", "Training", [Text(end.text + several), body], link="Training")
 
 
 def _weights(runs: Sequence[Run], charts: Charts) -> Section:
     text = (
         "How the loss distributes its weight over the pairs of a batch. The weight of a pair is the strength with which "
-        f"the loss pulls a positive pair together or pushes a negative pair apart. {weights_note(runs)}"
+        f"the loss attracts a positive pair or repels a negative pair. {weights_note(runs)}"
     )
     return Section("weights", "Weights", [Text(text), charts], link="Weights")
 
@@ -291,23 +291,23 @@ def _part(shown: View, number: int) -> list[Section]:
     if shown.grids.grids:
         text = (
             f"A query and its nearest neighbors{gallery}, nearest first, with class and cosine similarity. A green frame "
-            "and ✓: the query's class; a red frame and ✗: another class. Best and worst are by average precision at R "
-            "(AP), at most one query of a class."
+            "with ✓ is the class of the query, a red frame with ✗ another class. Best and worst refer to average precision "
+            "at R (AP), with at most one query per class."
         )
         retrieval = [Text(text), shown.grids]
     on_map = (
-        f"{shown.map.note} Near points look alike to the model; long distances and the axes mean nothing. Point at the "
-        "map, tap it, or focus it and use the arrow keys."
+        f"{shown.map.note} Close points are similar to the model; long distances and the axes have no meaning. Hover over "
+        "the map, tap it, or focus it and use the arrow keys to see images."
     )
     alike = shown.similarities
     histograms = Group("beside", [alike.chart, Definitions(alike.facts, "facts")])
-    overlap = Text(f"{alike.note} The less the two overlap, the better a threshold separates same from different.")
-    hardest: list[object] = [Text("None: every query's nearest neighbor is of its class.", "empty")]
+    overlap = Text(f"{alike.note} The less they overlap, the better a threshold separates same from different classes.")
+    hardest: list[object] = [Text("None: the nearest neighbor of every query has its class.", "empty")]
     if shown.confused.pairs:
         have = f"{many(shown.mistakes, 'query', 'queries')} {'has' if shown.mistakes == 1 else 'have'}"
         text = (
             f"{have} a nearest neighbor of another class. These pairs of classes cause most of these mistakes. The images "
-            "are their most similar mistakes: a query, then its nearest neighbor."
+            "show the mistakes with the highest similarity: a query, then its nearest neighbor."
         )
         hardest = [Text(text), shown.confused]
     sections = [
@@ -365,20 +365,22 @@ def _metric(metrics: object, name: str) -> str:
 
 def _how_it_was_made(record: Record) -> Section:
     about: Mapping[str, Any] = record.description
-    blocks: list[object] = [Text("The command that reproduces it is not recorded.", "empty")]
+    blocks: list[object] = [Text("The command that reproduces the run is not recorded.", "empty")]
     if about.get("command"):
         commit = Markup(", at commit <code>{}</code>").format(about["commit"]) if about.get("commit") else ""
-        blocks = [Text(Markup("This command reproduces it{}:").format(commit)), Code(str(about["command"]), True)]
+        blocks = [Text(Markup("This command reproduces the run{}:").format(commit)), Code(str(about["command"]), True)]
     config = about.get("config")
     if config:
         blocks.append(Fold("The whole configuration", [Code(as_yaml(config))]))
     elif about:
-        blocks.append(Text("It was started from Python, so there is no configuration file; this is its description."))
+        blocks.append(
+            Text("The run was started from Python, so there is no configuration file; this is its description.")
+        )
     if about:
         rest = {name: value for name, value in about.items() if name != "config"}
         title = "The whole description, run.yaml" + (" without the configuration" if config else "")
         blocks.append(Fold(title, [Code(as_yaml(rest))]))
-        blocks.append(Group("columns", [_recorded(about, "versions"), _recorded(about, "hardware")]))
+        blocks.append(Group("columns", [_describe_record(about, "versions"), _describe_record(about, "hardware")]))
     else:
         blocks.append(Text("Configuration, versions and hardware are not recorded.", "empty"))
     facts = [Markup("Folder <code>{}</code>").format(record.folder.name)]
@@ -388,7 +390,7 @@ def _how_it_was_made(record: Record) -> Section:
     return Section("run", "The run", blocks, link="Run")
 
 
-def _recorded(about: Mapping[str, Any], name: str) -> Group:
+def _describe_record(about: Mapping[str, Any], name: str) -> Group:
     values = about.get(name)
     if not isinstance(values, Mapping) or not values:
         return Group("", [Text("Not recorded.", "empty")], title=name.capitalize())

@@ -1,4 +1,4 @@
-"""The sentences of a run's report: the title, the verdict, how training ended, and the seal of the test set."""
+"""The sentences of a run's report: the title, the verdict, the end of training, and the openings of the test set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from likewise.text import times
 
 
 def title_of(record: Record) -> str:
-    """The title: loss, trunk and data set of the run, or the folder's name if they are unknown.
+    """Return the title: loss, trunk and data set of the run, or the name of the folder if they are unknown.
 
     Examples:
         >>> from pathlib import Path
@@ -41,7 +41,7 @@ def _inside(value: object, *keys: str) -> object:
 
 
 def verdict_of(record: Record, lead: View | None, baselines: Mapping[str, Scores]) -> str:
-    """The verdict in one or two sentences.
+    """Return the verdict in one or two sentences.
 
     Examples:
         >>> from pathlib import Path
@@ -61,7 +61,7 @@ def verdict_of(record: Record, lead: View | None, baselines: Mapping[str, Scores
     score = lead.measured.scores["R@1"]
     interval = between(score)
     queries = many(len(lead.measured.rows), "query", "queries")
-    text = f"On {lead.part.name}, the nearest neighbor is of the right class for {percent(score)}% of {queries}"
+    text = f"On {lead.part.name}, the nearest neighbor has the right class for {percent(score)}% of {queries}"
     text += f" (95% interval {interval})" if interval else ""
     rivals = {name: _number(scores["R@1"]) for name, scores in baselines.items() if "R@1" in scores}
     if rivals:
@@ -80,7 +80,7 @@ class End:
     """How training ended.
 
     Args:
-        text: in a sentence.
+        text: a sentence.
         tone: ``"good"``, ``"plain"`` or ``"bad"``.
 
     Examples:
@@ -93,7 +93,7 @@ class End:
 
 
 def end_of(record: Record) -> End:
-    """How training ended, from the last line of its kind.
+    """Describe how training ended.
 
     Examples:
         >>> from pathlib import Path
@@ -106,14 +106,14 @@ def end_of(record: Record) -> End:
         if not record.metrics:
             return End("No training is recorded.", "plain")
         last = record.metrics[-1]
-        return End(f"Training has not ended: the record goes to epoch {_epoch(last)}.", "bad")
+        return End(f"Training has not ended: the last record is of epoch {_epoch(last)}.", "bad")
     reason = str(end.get("reason", ""))
     took = [_epochs(end)]
     took += [many(int(end["step"]), "step")] if isinstance(end.get("step"), int) else []
     took += [duration(float(end["seconds"]))] if isinstance(end.get("seconds"), int | float) else []
     sentence = {
         "finished": "Training finished",
-        "early stopping": "Training stopped early, as validation no longer improved,",
+        "early stopping": "Training stopped early, because validation did not improve,",
         "collapsed": "Training was stopped because the embeddings collapsed,",
         "not finite": "Training was stopped because the loss was not finite,",
     }.get(reason, f"Training ended ({reason})")
@@ -137,8 +137,8 @@ class Seal:
     """How often the test set was opened.
 
     Args:
-        short: in two or three words.
-        text: in a sentence.
+        short: a few words.
+        text: a sentence.
         tone: ``"good"``, ``"plain"`` or ``"bad"``.
         warnings: warnings for the reader.
 
@@ -154,11 +154,11 @@ class Seal:
 
 
 def seal_of(record: Record, shown: Sequence[str]) -> Seal:
-    """How often the test set was opened, and whether that was before training had ended.
+    """Describe how often the test set was opened, and whether that was before training had ended.
 
     Args:
-        record: what the run wrote.
-        shown: the names of the parts that the report shows.
+        record: the record of the run.
+        shown: the names of the parts in the report.
 
     Examples:
         >>> from pathlib import Path
@@ -179,7 +179,9 @@ def seal_of(record: Record, shown: Sequence[str]) -> Seal:
             warnings.append("This report shows a test part, but no opening of the test set is recorded.")
         return Seal("never opened", "The test set was never opened.", "bad" if warnings else "good", warnings)
     if len(openings) > 1:
-        text = f"The test set was opened {times(len(openings))}: results selected among several are biased upward."
+        text = (
+            f"The test set was opened {times(len(openings))}: a result that is selected among several is biased upward."
+        )
         return Seal(f"opened {times(len(openings))}", text, "bad" if early else "plain", warnings)
     text = "The test set was opened once" + ("." if early else ", after training had ended.")
     return Seal("opened once", text, "bad" if early else "good", warnings)

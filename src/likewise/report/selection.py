@@ -1,4 +1,4 @@
-"""Select the queries and the points that are shown, by their scores and by a seed."""
+"""Select the queries of the retrieval grids and the points of the map."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from likewise.report.part import Part
 def choose_queries(
     part: Part, rows: Tensor, quality: Tensor, margin: Tensor, *, most: int, seed: int
 ) -> dict[str, list[int]]:
-    """Rows of the best, the worst and random queries, at most one per class in each.
+    """Select the best, the worst and random queries, each with at most one per class.
 
-    Ordered by quality, ties by margin.
+    Queries are sorted by quality, ties by margin.
 
     Args:
-        part: the data.
+        part: the part.
         rows: the queries that have a positive, ``(m,)``.
-        quality: how well each did, ``(m,)``.
-        margin: see `likewise.report.neighbors.Neighbors`, ``(m,)``.
-        most: how many of each kind.
-        seed: of the random ones.
+        quality: the average precision of each query, ``(m,)``.
+        margin: the margin of each query, ``(m,)``; see `likewise.report.neighbors.Neighbors`.
+        most: the maximum number of queries of each kind.
+        seed: the seed of the random queries.
 
     Examples:
         >>> import torch
@@ -37,10 +37,10 @@ def choose_queries(
     generator = torch.Generator("cpu").manual_seed(seed)
     shuffled = torch.randperm(len(rows), generator=generator)
     orders = {"best": upward.flip(0), "worst": upward, "random": shuffled}
-    return {kind: _one_of_a_class(part, rows[order], most) for kind, order in orders.items()}
+    return {kind: _take_one_per_class(part, rows[order], most) for kind, order in orders.items()}
 
 
-def _one_of_a_class(part: Part, rows: Tensor, most: int) -> list[int]:
+def _take_one_per_class(part: Part, rows: Tensor, most: int) -> list[int]:
     seen: set[int] = set()
     chosen: list[int] = []
     for row in rows.tolist():
@@ -54,13 +54,13 @@ def _one_of_a_class(part: Part, rows: Tensor, most: int) -> list[int]:
 
 
 AT_LEAST = 20
-"""Images of a class that are shown together on the map, so that a class is seen as a group and not as a dot."""
+"""The minimum number of images of a class on the map, if it has that many, so that a class is visible as a group."""
 
 
 def choose_points(labels: Tensor, most: int, seed: int) -> Tensor:
-    """Rows for the map, in ascending order: all of them, or as many classes as fit, each with many of its images.
+    """Select the rows of the map, in ascending order: all of them, or as many classes as fit, each with many images.
 
-    Thousands of classes with one dot each would show nothing.
+    With thousands of classes, one point per class would not show any structure.
 
     Examples:
         >>> import torch
@@ -76,12 +76,12 @@ def choose_points(labels: Tensor, most: int, seed: int) -> Tensor:
     classes = torch.unique(labels)
     allowed = max(AT_LEAST, -(-most // len(classes)))
     order = torch.randperm(len(labels), generator=generator)
-    # the place of each image among the shuffled ones of its class
+    # the position of each image among the shuffled images of its class
     by_class = labels[order].argsort(stable=True)
     sizes = torch.unique(labels, return_counts=True)[1]
     place = torch.arange(len(labels)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
     rows = order[by_class[place < allowed]]
-    # whole classes in a random order, until it is full
+    # whole classes in random order, until the map is full
     turn = torch.empty(int(classes.max()) + 1, dtype=torch.int64)
     turn[classes] = torch.randperm(len(classes), generator=generator)
     return rows[turn[labels[rows]].argsort(stable=True)][:most].sort().values

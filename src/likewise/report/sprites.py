@@ -1,4 +1,4 @@
-"""Thumbnails on sheets: a few WebP images inside the page instead of thousands."""
+"""Sprite sheets: thumbnails are combined to a few WebP images."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from PIL import Image
 from PIL import WebPImagePlugin as WebPImagePlugin  # else the first save imports the plugins of all formats
 
 COLUMNS, ROWS = 32, 32
-"""Thumbnails on a sheet; a sheet with thumbnails of 64 pixels takes 16 MiB on a phone."""
+"""Columns and rows of a sheet; a sheet with thumbnails of 64 pixels needs 16 MiB of memory in a browser."""
 
 METHOD = 1
-"""WebP effort, from 0 to 6: 4 takes twice the time, for files that are 2% smaller."""
+"""The effort of the WebP encoder, from 0 to 6: 4 takes twice the time for files that are 2% smaller."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Where a thumbnail is.
+    """The position of a thumbnail.
 
     Args:
-        sheet: the number of its sheet, counted over the whole page.
-        x: the share of the way from the first column to the last, in percent.
-        y: the same for rows.
+        sheet: the number of its sheet on the page.
+        x: the horizontal position, from 0% for the first column to 100% for the last.
+        y: the vertical position, in the same way.
 
     Examples:
         >>> Tile(0, 100.0, 0.0).style
@@ -37,7 +37,7 @@ class Tile:
 
     @property
     def style(self) -> str:
-        """The position for the page's style sheet."""
+        """The position as CSS."""
         return f"--x:{self.x:.5g}%;--y:{self.y:.5g}%"
 
 
@@ -46,10 +46,10 @@ class Sheet:
     """A sheet of thumbnails, encoded.
 
     Args:
-        number: counted over the whole page.
-        columns: thumbnails in a row.
-        rows: rows of thumbnails.
-        data: a data URI.
+        number: the number of the sheet on the page.
+        columns: the number of thumbnails in a row.
+        rows: the number of rows.
+        data: the image, as a data URI.
 
     Examples:
         >>> sheets, tiles = sprite_sheets({7: Image.new("RGB", (64, 64))}, first=0)
@@ -64,7 +64,7 @@ class Sheet:
 
 
 def thumbnail(image: Image.Image, side: int) -> Image.Image:
-    """The whole image within a square, never larger than it was; with transparent margins where it is not square.
+    """Shrink an image to fit a square; smaller images are not enlarged.
 
     Examples:
         >>> thumbnail(Image.new("L", (200, 100)), 64).size, thumbnail(Image.new("L", (32, 32)), 64).size
@@ -82,15 +82,15 @@ def thumbnail(image: Image.Image, side: int) -> Image.Image:
 def sprite_sheets(
     thumbnails: Mapping[int, Image.Image], *, first: int, quality: int = 75
 ) -> tuple[list[Sheet], dict[int, Tile]]:
-    """Put thumbnails on sheets.
+    """Combine thumbnails to sheets.
 
     Args:
-        thumbnails: by any number; see `thumbnail`.
+        thumbnails: the thumbnails, by row; see `thumbnail`.
         first: the number of the first sheet.
-        quality: of the WebP images, up to 100.
+        quality: the quality of the WebP images, up to 100.
 
     Returns:
-        The sheets, and where each thumbnail is.
+        The sheets, and the position of each thumbnail.
 
     Examples:
         >>> sheets, tiles = sprite_sheets({row: Image.new("RGB", (16, 16)) for row in range(1025)}, first=3)
@@ -99,7 +99,7 @@ def sprite_sheets(
     """
     rows = list(thumbnails)
     largest = max((max(image.size) for image in thumbnails.values()), default=16)
-    side = -(-largest // 16) * 16  # WebP's blocks: no color runs from one thumbnail into the next
+    side = -(-largest // 16) * 16  # a multiple of WebP's block size, so that colors do not leak into the next thumbnail
     sheets, tiles = [], {}
     for number, start in enumerate(range(0, len(rows), COLUMNS * ROWS), start=first):
         some = rows[start : start + COLUMNS * ROWS]
@@ -107,16 +107,16 @@ def sprite_sheets(
         for place, row in enumerate(some):
             y, x = divmod(place, COLUMNS)
             tiles[row] = Tile(number, 100.0 * x / max(1, columns - 1), 100.0 * y / max(1, lines - 1))
-        data = _encoded([thumbnails[row] for row in some], columns, lines, side, quality)
+        data = _encode_sheet([thumbnails[row] for row in some], columns, lines, side, quality)
         sheets.append(Sheet(number, columns, lines, data))
     return sheets, tiles
 
 
-def _encoded(images: Sequence[Image.Image], columns: int, rows: int, side: int, quality: int) -> str:
-    # images that are smaller than their place are enlarged to it, so that all are equally large on the page
-    images = [_enlarged(image, side) for image in images]
+def _encode_sheet(images: Sequence[Image.Image], columns: int, rows: int, side: int, quality: int) -> str:
+    # enlarge small images, so that all thumbnails have the same size on the page
+    images = [_enlarge(image, side) for image in images]
     opaque = all(image.mode == "RGB" and image.size == (side, side) for image in images)
-    # what no thumbnail covers is transparent where one shows its ground, and black where none can
+    # the background is transparent, unless opaque thumbnails cover all of it
     sheet = Image.new("RGB" if opaque else "RGBA", (columns * side, rows * side))
     for place, image in enumerate(images):
         y, x = divmod(place, columns)
@@ -126,7 +126,7 @@ def _encoded(images: Sequence[Image.Image], columns: int, rows: int, side: int, 
     return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _enlarged(image: Image.Image, side: int) -> Image.Image:
+def _enlarge(image: Image.Image, side: int) -> Image.Image:
     scale = side / max(image.size)
     if scale <= 1.0:
         return image
@@ -138,15 +138,15 @@ SMALL = 64
 """The side of a thumbnail on the map."""
 
 LADDER = ((SMALL, 75), (SMALL, 50), (48, 50), (32, 40))
-"""Sides and qualities of the map's thumbnails, tried in turn until they fit."""
+"""Sizes and qualities of the thumbnails of a map, tried in this order until they fit."""
 
 
 def fitting_sheets(
     thumbnails: Mapping[int, Image.Image], *, first: int, budget: int
 ) -> tuple[list[Sheet], dict[int, Tile]]:
-    """Sheets of at most ``budget`` bytes in all: smaller or coarser thumbnails where the finest do not fit.
+    """Create sheets of at most ``budget`` bytes in total, with smaller or coarser thumbnails if needed.
 
-    The smallest are taken as they are.
+    If even the smallest thumbnails do not fit, they are used anyway.
 
     Examples:
         >>> sheets, tiles = fitting_sheets({0: Image.new("RGB", (64, 64))}, first=0, budget=10_000)

@@ -1,4 +1,4 @@
-"""A study as plain data, and `write_study`."""
+"""The page of a study: its data, and `write_study`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class StudyFigure:
     """A drawing on the page of a study.
 
     Args:
-        svg: the drawing, with colors that can be read on light and dark pages.
-        caption: what it shows.
-        command: draws it again.
+        svg: the SVG, with colors that are readable on light and dark pages.
+        caption: the caption.
+        command: the command that draws it.
 
     Examples:
         >>> StudyFigure(b"<svg/>", "Nothing.", "python draw.py").caption
@@ -43,14 +43,14 @@ class StudyTable:
     """A table of words and numbers on the page of a study.
 
     Args:
-        head: the names of its columns.
-        rows: its cells as texts; the first of each row is its name.
-        caption: what it shows.
-        command: makes it again.
-        words: whether its cells are words; numbers are aligned to the right.
+        head: the names of the columns.
+        rows: the cells as texts; the first cell of a row is its name.
+        caption: the caption.
+        command: the command that computes it.
+        words: whether cells are words, aligned to the left; numbers are aligned to the right.
 
     Examples:
-        >>> StudyTable(["", "seconds"], [["a training", "13.2"]]).rows[0][1]
+        >>> StudyTable(["", "seconds"], [["one run", "13.2"]]).rows[0][1]
         '13.2'
     """
 
@@ -72,33 +72,33 @@ class StudyTable:
 class Study:
     """A tournament, a comparison or a search, as plain data.
 
-    What does not exist yet is left out, and the page says so.  Metrics are fractions; higher is better.
+    The page notes what is missing.  Metrics are fractions; higher is better.
 
     Args:
-        title: of the page.
-        what: a sentence about it.
+        title: the title of the page.
+        what: a description in one sentence.
         metric: the column by which methods are compared.
-        rows: the tidy table of results, a dict for each training.
-        protocol: its ``name``, ``sentence``, ``source`` and whether it is ``tuned_on_test``.
-        tournament: what `likewise.protocols.tournament.Tournament.to_dict` gives.
-        leaderboard: the rows of a leaderboard; several leaderboards by the name of their setting.  ``None`` together
-            with unfair differences means that ranking was refused: then nothing on the page is ranked.
-        comparisons: for each two methods ``a``, ``b``, a ``sentence``, ``mean``, ``low`` and ``high`` of the paired
-            difference of a and b (the ends ``None`` where there is one pair), the number of ``pairs`` and the
-            ``verdict``: ``"better"``, ``"worse"`` or ``"not distinguishable"``.
-        comparison_note: how the comparisons are corrected for their number.
-        fairness: what differs and is not part of the method: ``what``, ``values`` by method, ``why`` it matters and its
-            ``severity``, ``"unfair"`` or ``"note"``; ``None`` if it was not checked.
-        search: by method, its rounds in order: ``point``, ``value`` or ``None``, and ``status``.
+        rows: the tidy table of results, one dict per run.
+        protocol: the ``name``, ``sentence`` and ``source`` of the protocol, and whether it is ``tuned_on_test``.
+        tournament: the result of `likewise.protocols.Tournament.to_dict`.
+        leaderboard: the rows of a leaderboard, or of several leaderboards by the name of their setting.  ``None`` with unfair
+            differences means that the ranking was refused; then nothing on the page is ranked.
+        comparisons: for each two methods ``a`` and ``b``: a ``sentence``; ``mean``, ``low`` and ``high`` of the paired
+            difference (``None`` for the limits of a single pair); the number of ``pairs``; and the ``verdict``:
+            ``"better"``, ``"worse"`` or ``"not distinguishable"``.
+        comparison_note: a sentence on the correction for multiple comparisons.
+        fairness: differences between runs besides the method: ``what`` differs, ``values`` by method, ``why`` it matters, and
+            its ``severity``, ``"unfair"`` or ``"note"``; ``None`` if this was not checked.
+        search: the rounds of each method, in order: ``point``, ``value`` or ``None``, and ``status``.
         objective: the column that the search maximizes.
         tables: more tables, by title.
-        figures: more figures by title: SVG, or `StudyFigure` with a caption and a command.
-        openings: each opening of a test set on record: ``run``, ``opened``, ``why`` and whether training had
-            ``finished``.  How often each run's was opened is in the rows.
-        planned: the number of trainings of the complete study; ``None`` where it is not known.
-        command: makes the study again.
-        versions: of the software.
-        hardware: of the machines.
+        figures: more figures, by title: SVG, or `StudyFigure` with a caption and a command.
+        openings: recorded openings of test sets: ``run``, ``opened``, ``why``, and whether training had ``finished``.  The
+            rows contain the number of openings of each run.
+        planned: the number of runs of the complete study; ``None`` if it is unknown.
+        command: the command that runs the study.
+        versions: versions of the software.
+        hardware: the hardware.
 
     Examples:
         >>> rows = [{"method": "triplet", "dim": 64, "seed": 0, "test MAP@R": 0.31, "run": "runs/1"}]
@@ -144,15 +144,15 @@ class Study:
             _check_keys(f"leaderboard[{setting!r}]" if setting else "leaderboard", board, ("rank", "mean", "marks"))
         for title, table in self.tables.items():
             if not isinstance(table, StudyTable):
-                raise TypeError(f"tables must be of StudyTable, but {title!r} is a {type(table).__name__}")
+                raise TypeError(f"tables must be StudyTable objects, but {title!r} is a {type(table).__name__}")
         for title, figure in self.figures.items():
             svg = figure.svg if isinstance(figure, StudyFigure) else figure
             if not isinstance(svg, bytes) or b"<svg" not in svg[:4096]:
-                raise ValueError(f"figures must be SVG as bytes, but {title!r} is not")
+                raise ValueError(f"figures must be bytes of an SVG, but {title!r} is not")
 
     @property
     def boards(self) -> Mapping[str, Sequence[Row]]:
-        """The leaderboards by the name of their setting; that of a single one is empty."""
+        """The leaderboards by the name of their setting, which is empty for a single one."""
         if self.leaderboard is None:
             return {}
         return self.leaderboard if isinstance(self.leaderboard, Mapping) else {"": self.leaderboard}
@@ -164,7 +164,7 @@ class Study:
 
     @property
     def is_refused(self) -> bool:
-        """Whether ranking was refused."""
+        """Whether the ranking was refused because it is unfair."""
         return not any(self.boards.values()) and bool(self.unfair)
 
     @property
@@ -185,13 +185,13 @@ def _check_keys(name: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str
 
 
 def write_study(out: Path | str, study: Study) -> Path:
-    """Write one self-contained HTML page about a study; it fetches nothing.
+    """Write a self-contained HTML page about a study, which loads no external files.
 
     The same study gives the same bytes, except for the time of writing.  The file is replaced atomically.
 
     Args:
         out: the file.
-        study: what the page is about; it may be incomplete.
+        study: the study, which can be incomplete.
 
     Returns:
         The path of the page.

@@ -1,4 +1,4 @@
-"""The charts of a study's page: the seeds of each experiment, and the history of a search."""
+"""The charts of a study's page: the seeds of each experiment, and the rounds of a search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from likewise.report.axes import is_number
-from likewise.report.charts import COLORS, Chart, Entry, Line, RowChart, line_chart, row_chart, scatter
+from likewise.report.charts import COLORS, Chart, Line, line_chart, scatter
+from likewise.report.row_charts import Entry, RowChart, row_chart
 from likewise.report.study_names import Row, experiment_names, filter_of, setting_columns
 from likewise.report.words import many, percent, short
 
@@ -16,10 +17,10 @@ Search = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def experiment_charts(rows: Sequence[Row], metric: str, colors: Mapping[str, int]) -> list[RowChart]:
-    """One chart per experiment with a row per method: a dot per seed, and their mean.
+    """Create one chart per experiment with a row per method: a point per seed, and their mean.
 
-    The folds of a seed are averaged first; a seed that lacks a fold which its method has elsewhere is drawn hollow and
-    left out of the mean.  Experiments on the same data share an axis.
+    The folds of a seed are averaged first.  A seed with a missing fold is a hollow point and not part of the mean.
+    Experiments on the same data have the same axis.
 
     Examples:
         >>> rows = [{"method": "a", "dim": d, "seed": s, "test R@1": 0.5 + s / 10} for d in (64, 128) for s in (0, 1)]
@@ -69,7 +70,7 @@ def _seeds(method: str, rows: Sequence[Row], metric: str, color: int) -> Entry:
 
 
 def search_charts(search: Search, objective: str, colors: Mapping[str, int]) -> list[Chart]:
-    """The best value so far, and the value of each round, with a line for each method.
+    """Create charts of the best value so far and of the value of each round, with one line per method.
 
     Examples:
         >>> rounds = [{"point": {}, "value": v, "status": "done"} for v in (0.2, 0.1, 0.3)]
@@ -93,7 +94,7 @@ def search_charts(search: Search, objective: str, colors: Mapping[str, int]) -> 
 
 
 def _steps(done: Mapping[float, float], rounds: int) -> tuple[list[float], list[float]]:
-    """The best so far at every round from the first that is done, with a corner where it rises."""
+    """Return the best value so far for every round, as a step function."""
     steps: list[tuple[float, float]] = []
     for at in range(1, rounds + 1):
         value = done.get(float(at))
@@ -106,7 +107,7 @@ def _steps(done: Mapping[float, float], rounds: int) -> tuple[list[float], list[
 
 
 def scatters(search: Search, colors: Mapping[str, int]) -> dict[str, list[Chart]]:
-    """For each method a chart for each hyper-parameter that took more than one value.
+    """Create one scatter plot for each method and each hyper-parameter with more than one value.
 
     Examples:
         >>> rounds = [{"point": {"loss.margin": m, "x": 1}, "value": m / 2, "status": "done"} for m in (0.1, 0.2)]

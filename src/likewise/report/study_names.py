@@ -1,4 +1,4 @@
-"""Names on a study's page: of columns, methods, experiments and cells of the complete table."""
+"""Names on a study's page: columns, methods, experiments and cells of the complete table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RANK_COLUMNS = {
     "openings",
 }
 RANK_COLUMNS |= {"behind", "behind_low", "behind_high", "distinguishable", "pairs", "fair", "checked", "marks"}
-"""Columns of a leaderboard that do not name its method or setting."""
+"""Columns of a leaderboard other than its method and setting."""
 
 
 def is_metric(column: str) -> bool:
@@ -40,7 +40,7 @@ def is_metric(column: str) -> bool:
 
 
 def setting_columns(rows: Sequence[Row]) -> list[str]:
-    """The columns of what was varied, without the method.
+    """Return the columns of settings, without the method.
 
     Examples:
         >>> setting_columns([{"method": "a", "dim": 64, "seed": 0, "test R@1": 0.5, "loss.alpha": 2.0}])
@@ -52,7 +52,7 @@ def setting_columns(rows: Sequence[Row]) -> list[str]:
 
 
 def columns_of(rows: Sequence[Row], metric: str) -> list[str]:
-    """The columns of the complete table in reading order, without empty ones.
+    """Return the columns of the complete table in reading order, without empty ones.
 
     Examples:
         >>> columns_of(
@@ -70,7 +70,7 @@ def columns_of(rows: Sequence[Row], metric: str) -> list[str]:
 
 
 def name_of(row: Row) -> str:
-    """The name of a row of a leaderboard: its method and setting.
+    """Return the name of a row of a leaderboard: its method and setting.
 
     Examples:
         >>> name_of({"rank": 1, "method": "triplet", "dim": 64, "mean": 0.5})
@@ -81,7 +81,7 @@ def name_of(row: Row) -> str:
 
 
 def filter_of(values: Mapping[str, Any]) -> str:
-    """The filter of the complete table that leaves the rows with these values.
+    """Return the filter that selects the rows of the complete table with these values.
 
     Examples:
         >>> filter_of({"method": "soft triple", "dim": 64})
@@ -93,7 +93,7 @@ def filter_of(values: Mapping[str, Any]) -> str:
 
 
 def filter_name(column: str) -> str:
-    """The name of a column in the filter.
+    """Return the name of a column in the filter.
 
     Examples:
         >>> filter_name("test MAP@R")
@@ -103,7 +103,7 @@ def filter_name(column: str) -> str:
 
 
 def experiment_names(experiments: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of experiments by the settings that differ between them.
+    """Name experiments by the settings in which they differ.
 
     Examples:
         >>> experiment_names([{"data": "CUB200", "dim": 64}, {"data": "CUB200", "dim": 128}])
@@ -115,14 +115,13 @@ def experiment_names(experiments: Sequence[Mapping[str, Any]]) -> list[str]:
     named = varied or [name for each in experiments[:1] for name in each if each[name] is not None]
     plain = ("data", "trunk")
     return [
-        ", ".join(str(one[name]) if name in plain else f"{name} {in_words(one[name])}" for name in named)
-        or "all trainings"
+        ", ".join(str(one[name]) if name in plain else f"{name} {in_words(one[name])}" for name in named) or "all runs"
         for one in experiments
     ]
 
 
 def cell_text(column: str, value: Any) -> str:
-    """A value as a cell of the complete table.
+    """Format a value as a cell of the complete table.
 
     Examples:
         >>> (

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from likewise.report.blocks import Charts, Code, Definitions, Drawing, Fold, Group, Sentences, Table, Text
-from likewise.report.charts import COLORS, RowChart, row_chart
+from likewise.report.charts import COLORS
 from likewise.report.page import Page, Section
+from likewise.report.row_charts import RowChart, row_chart
 from likewise.report.study_charts import experiment_charts, scatters, search_charts
+from likewise.report.study_complete_table import complete_table
 from likewise.report.study_names import columns_of, filter_of
+from likewise.report.study_openings import openings_of
 from likewise.report.study_tables import (
     board_entries,
     board_table,
-    complete_table,
     failure_tables,
     matrix_table,
-    openings_of,
     search_table,
     tournament_table,
 )
@@ -28,11 +29,11 @@ from likewise.report.words import count, in_words, many, meaning_of
 if TYPE_CHECKING:
     from likewise.report.study import Study
 
-NOT_EQUAL = "The trainings differ in more than the method"
+NOT_EQUAL = "The runs differ in more than the method"
 
 
 def study_page(study: Study) -> Page:
-    """The page about a study.
+    """Create the page of a study.
 
     Examples:
         >>> from likewise.report.study import Study
@@ -70,7 +71,7 @@ def study_page(study: Study) -> Page:
 
 
 def _methods(study: Study) -> list[str]:
-    """Every method by name, in the order of the table, which is the order of colors."""
+    """List the methods in the order of the table, which determines their colors."""
     standings = (study.tournament or {}).get("standings", ())
     names = [str(row["method"]) for row in study.rows] + [str(name) for name in study.search or {}]
     names += [str(row["method"]) for rows in study.boards.values() for row in rows if "method" in row]
@@ -94,7 +95,7 @@ def _leaderboard(study: Study, colors: Mapping[str, int], filters: Mapping[str, 
         entries = board_entries(rows, colors)
         interval = f" and {sure} interval" if any(each.low is not None for each in entries) else ""
         chart = row_chart(metric, entries, note=f"mean{interval} over seeds, in percent")
-        # a setting that is named like an experiment has its trainings
+        # a setting with the name of an experiment has the runs of that experiment
         runs = filters.get(setting, filter_of({"stage": "final"}))
         blocks.append(Group("setting", [chart, board_table(rows, metric, setting, runs)], title=setting))
     if boards:
@@ -102,16 +103,16 @@ def _leaderboard(study: Study, colors: Mapping[str, int], filters: Mapping[str, 
         blocks.append(
             Text(
                 f"In percent: the mean over seeds and its {sure} Student interval, which covers the variation between "
-                "seeds, not between classes; fewer than three seeds have no interval. Axes do not begin at zero. “Behind "
-                f"the first” is the paired difference over the same seeds{folds}, in points. Each is a single comparison, "
-                "and the first was chosen because its mean is highest, so small leads look larger than they are."
+                "seeds, not between classes; fewer than three seeds have no interval. Axes do not start at zero. “Behind "
+                f"the first” is the paired difference over the same seeds{folds}, in points. Each is a single comparison "
+                "with the method that has the highest mean, so small differences tend to be overestimated."
             )
         )
         blocks += [Text(f"{metric}: {meaning_of(metric)}.")] if meaning_of(metric) else []
     elif study.is_refused:
         links = Markup(
-            'Ranking was refused: {}. <a href="#fairness">What differs</a> is listed below, and '
-            '<a href="#experiments">the results</a> are shown without an order.'
+            'The ranking was refused: {}. <a href="#fairness">The differences</a> are listed below, and '
+            '<a href="#experiments">the results</a> are not ranked.'
         )
         blocks.append(Text(links.format(f"{NOT_EQUAL[0].lower()}{NOT_EQUAL[1:]}"), "statement"))
     else:
@@ -123,21 +124,21 @@ def _tournament(study: Study) -> Section | None:
     if not study.tournament:
         return None
     if study.is_refused:
-        blocks = [Text(f"Not shown: ranking was refused. {NOT_EQUAL}.", "empty")]
+        blocks = [Text(f"Not shown: the ranking was refused. {NOT_EQUAL}.", "empty")]
     elif not study.tournament["standings"]:
         blocks = [Text("No experiment has a result yet.", "empty")]
     else:
         metric = str(study.tournament["metric"]).partition(" ")[2]
         note = (
             f"Each cell is the rank in that experiment, with the mean {metric} in percent below. Equal scores share a "
-            "rank. A rank does not show the size of a difference, or whether it is more than chance."
+            "rank. A rank does not show the size of a difference, or whether it is significant."
         )
         notes = [note, *(str(each) for each in study.tournament.get("notes", ()))]
         blocks = [tournament_table(study.tournament), *(Text(each) for each in notes)]  # type: ignore[list-item]
     return Section("tournament", "Tournament", blocks, "ranks in every experiment; 1 is best", "Tournament")
 
 
-def _captioned(caption: str, command: str) -> list[object]:
+def _caption_blocks(caption: str, command: str) -> list[object]:
     return [*([Text(caption)] if caption else []), *([Code(command, True)] if command else [])]
 
 
@@ -147,7 +148,7 @@ def _tables(study: Study) -> Section | None:
             "",
             [
                 Table(title, each.head, each.rows, "plain in-words" if each.words else "numbers"),
-                *_captioned(each.caption, each.command),
+                *_caption_blocks(each.caption, each.command),
             ],
             title=title,
         )
@@ -160,18 +161,19 @@ def _figures(study: Study) -> Section | None:
     drawings = [
         Drawing(title, each)
         if isinstance(each, bytes)
-        else Drawing(title, each.svg, _captioned(each.caption, each.command))
+        else Drawing(title, each.svg, _caption_blocks(each.caption, each.command))
         for title, each in study.figures.items()
     ]
     return Section("figures", "Figures", [Group("drawings", drawings)], link="Figures") if drawings else None
 
 
 def _experiments(study: Study, charts: Sequence[RowChart]) -> Section:
-    blocks: list[object] = [Text("No final training has a result yet.", "empty")]
+    blocks: list[object] = [Text("No final run has a result yet.", "empty")]
     if charts:
         note = (
-            "One dot per seed, a line for the mean; in the order of the table, not ranked. Hollow: a seed that lacks "
-            "a fold and is not in the mean. Experiments on the same data share an axis, which does not begin at zero."
+            "One point per seed, a line for the mean; in the order of the table, not ranked. Hollow points are seeds with a "
+            "missing fold, which are not part of the mean. Experiments on the same data have the same axis, which does not "
+            "start at zero."
         )
         blocks = [Text(note), Charts(charts, "panels")]
     return Section("experiments", "Each experiment", blocks, f"{_on(study.metric)}, in percent", "Experiments")
@@ -182,10 +184,10 @@ def _pairs(study: Study) -> Section | None:
         return None
     blocks: list[object] = []
     if study.unfair:
-        blocks.append(Text(f"{NOT_EQUAL}, so a difference here is not necessarily due to the method.", "alarm"))
+        blocks.append(Text(f"{NOT_EQUAL}, so a difference is not necessarily due to the method.", "alarm"))
     if matrix := matrix_table(study.comparisons):
         note = (
-            "The number is the mean difference over pairs of the same seed, fold and setting; below it is its interval. "
+            "The number is the mean difference over pairs with the same seed, fold and setting; its interval is below. "
             "Green: the row is better than the column; red: worse; in brackets: not distinguishable, or fewer than three "
             "pairs."
         )
@@ -202,8 +204,8 @@ def _search(study: Study, colors: Mapping[str, int]) -> Section | None:
     if not study.search:
         return None
     note = (
-        "The rounds of each method, in the order given, not ranked. The best of many rounds is too high by chance; "
-        "trainings with new seeds measure its value."
+        "The rounds of each method, in the given order, not ranked. The best of many rounds is biased upward; runs with new "
+        "seeds measure its value."
     )
     blocks: list[object] = [Text(note)]
     if charts := search_charts(study.search, study.objective, colors):
@@ -216,8 +218,8 @@ def _search(study: Study, colors: Mapping[str, int]) -> Section | None:
     ]
     if settings:
         note = (
-            "Each hyper-parameter against the value reached with it, in percent. A ring marks the best; a red cross at the "
-            "bottom failed or was pruned."
+            "Values of the objective in percent, by hyper-parameter. A ring marks the best; a red cross at the bottom failed "
+            "or was pruned."
         )
         blocks.append(Text(note))
     return Section("search", "Search", blocks, _on(study.objective), "Search")
@@ -232,22 +234,22 @@ def _fairness(study: Study) -> Section:
         sentence = Markup("Protocol <strong>{}</strong>: {}{}.{}")
         blocks = [Text(sentence.format(protocol["name"], protocol["sentence"], source, tuned), "")]
     if study.fairness is None:
-        blocks.append(Text("It was not checked whether the trainings differ only in the method.", "statement"))
+        blocks.append(Text("It was not checked whether the runs differ only in the method.", "statement"))
     elif not study.unfair:
-        blocks.append(Text("The check found nothing that makes this comparison unfair.", "statement good"))
+        blocks.append(Text("The check found no difference that makes this comparison unfair.", "statement good"))
     else:
         differ = f"{many(len(study.unfair), 'setting')} {'differs' if len(study.unfair) == 1 else 'differ'}"
         unfair = Markup('<strong class="bad">Not a fair comparison:</strong> {} that {} not part of the method.')
         blocks.append(Text(unfair.format(differ, "is" if len(study.unfair) == 1 else "are"), "statement"))
     if study.fairness is not None and not study.is_checked:
-        text = "Only the columns of the table were compared: the descriptions of the trainings were not given."
+        text = "Only the columns of the table were compared, because the descriptions of the runs were not given."
         blocks.append(Text(text))
     for each in sorted(study.fairness or (), key=lambda one: one["severity"] != "unfair"):
         shared: dict[str, list[str]] = {}
         for name, value in each["values"].items():
             shared.setdefault(in_words(value), []).append(str(name))
         values = Definitions([(value, ", ".join(names)) for value, names in shared.items()])
-        box, hint = ("unfair", "unfair") if each["severity"] == "unfair" else ("", "good to know")
+        box, hint = ("unfair", "unfair") if each["severity"] == "unfair" else ("", "note")
         blocks.append(Group(f"card difference {box}", [values, Text(each["why"], "")], title=each["what"], hint=hint))
     return Section("fairness", "Is it fair?", blocks, link="Fairness")
 
@@ -259,7 +261,7 @@ def _failures(study: Study, columns: list[str]) -> Section | None:
     blocks: list[object] = [tables.get("failed") or Text("None failed.")]
     if pruned := tables.get("pruned"):
         blocks.append(
-            Fold(f"Pruned, because others were better at that point: {many(len(pruned.rows), 'training')}", [pruned])
+            Fold(f"Pruned, because others were better at the same step: {many(len(pruned.rows), 'run')}", [pruned])
         )
     hint = ", ".join(f"{len(tables[each].rows) if each in tables else 0} {each}" for each in ("failed", "pruned"))
     return Section("failures", "Failed and pruned", blocks, hint, "Failures")
@@ -270,11 +272,11 @@ def _all(study: Study, columns: list[str]) -> Section:
     if study.rows:
         example = Markup('<code>method="{}"</code>').format(study.rows[0]["method"])
         note = Markup(
-            "Metrics in percent. Click a heading to sort. Filter by words, or by column and value, such as {}. The names "
-            "of methods above set this filter."
+            "Metrics in percent. Click a heading to sort. Filter by words, or by column and value, such as {}. Names of "
+            "methods on this page are links that set the filter."
         ).format(example)
         blocks = [Text(note), complete_table(study.rows, columns, study.metric)]
-    return Section("all", "All trainings", blocks, "the source of every number above", "All trainings")
+    return Section("all", "All runs", blocks, "the source of every number above", "All runs")
 
 
 def _openings(study: Study) -> Section:
@@ -291,7 +293,7 @@ def _openings(study: Study) -> Section:
         )
     blocks: list[object] = [Text(text, "statement")]
     if opened.unknown:
-        blocks.append(Text(f"For {many(opened.unknown, 'training')} the number of openings is not recorded."))
+        blocks.append(Text(f"For {many(opened.unknown, 'run')} the number of openings is not recorded."))
     if opened.repeated:
         runs = [Markup("<code>{}</code>: {} times").format(run, times) for run, times in opened.repeated.items()]
         blocks.append(Sentences(runs))
@@ -309,9 +311,9 @@ def _openings(study: Study) -> Section:
 
 
 def _how_it_was_made(study: Study) -> Section:
-    blocks: list[object] = [Text("The command that reproduces it is not recorded.", "empty")]
+    blocks: list[object] = [Text("The command that reproduces the study is not recorded.", "empty")]
     if study.command:
-        text = "This command reproduces the study; each training's row contains its command."
+        text = "This command reproduces the study; the row of each run contains its command."
         blocks = [Text(text), Code(study.command, True)]
     facts = [("Versions", study.versions or "not recorded"), ("Hardware", study.hardware or "not recorded")]
     return Section("made", "How it was made", [*blocks, Definitions(facts)], link="How it was made")

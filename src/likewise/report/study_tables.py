@@ -1,34 +1,27 @@
-"""The tables of a study's page: leaderboards, ranks, differences, failures, openings, and all trainings."""
+"""The tables of a study's page: leaderboards, ranks, differences, searches and failures."""
 
 from __future__ import annotations
 
-import base64
-import csv
-import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from likewise.report.axes import is_number
-from likewise.report.blocks import Cell, Table, yes_or_no
-from likewise.report.charts import COLORS, Entry
+from likewise.report.blocks import Cell, Table
+from likewise.report.charts import COLORS
+from likewise.report.row_charts import Entry
 from likewise.report.study_names import (
     RANK_COLUMNS,
     Row,
     cell_text,
     experiment_names,
-    filter_name,
     filter_of,
     name_of,
     setting_columns,
 )
 from likewise.report.words import in_words, many, percent, points
-from likewise.sanitize import escape_formula
-from likewise.text import moment
 
 FEWEST = 3
-"""Minimum number of seeds or pairs for an interval: two leave one degree of freedom, and the width is arbitrary."""
+"""The minimum number of seeds or pairs for an interval: with two there is one degree of freedom, and the width is arbitrary."""
 
 
 def too_few(number: Any) -> bool:
@@ -42,7 +35,7 @@ def too_few(number: Any) -> bool:
 
 
 def interval_of(low: float | None, high: float | None, number: Any, noun: str, digits: int = 2) -> str:
-    """An interval in percent, or why there is none.
+    """Format an interval in percent, or why there is none.
 
     Examples:
         >>> (
@@ -63,7 +56,7 @@ def interval_of(low: float | None, high: float | None, number: Any, noun: str, d
 
 
 def board_entries(rows: Sequence[Row], colors: Mapping[str, int]) -> list[Entry]:
-    """The rows of a leaderboard for its chart.
+    """Return the entries of the chart of a leaderboard.
 
     Examples:
         >>> board_entries([{"rank": 1, "method": "a", "mean": 0.5, "seeds": 2, "low": 0.4, "high": 0.6}], {})[0].note
@@ -78,13 +71,13 @@ def board_entries(rows: Sequence[Row], colors: Mapping[str, int]) -> list[Entry]
 
 
 def board_table(rows: Sequence[Row], metric: str, setting: str, runs: str) -> Table:
-    """A leaderboard.
+    """Create the table of a leaderboard.
 
     Args:
-        rows: its rows.
-        metric: its name.
-        setting: its name among several leaderboards.
-        runs: the filter of its trainings in the complete table.
+        rows: the rows.
+        metric: the name of the metric.
+        setting: the name of the setting, if there are several leaderboards.
+        runs: the filter of its runs in the complete table.
 
     Examples:
         >>> table = board_table([{"rank": 1, "method": "a", "mean": 0.5, "marks": "one seed; 1 failed"}], "R@1", "", "")
@@ -115,7 +108,7 @@ def board_table(rows: Sequence[Row], metric: str, setting: str, runs: str) -> Ta
 
 
 def _behind(row: Row, *, first: bool) -> str | Cell:
-    """The distance from the first, and its interval."""
+    """Format the difference from the first method, and its interval."""
     if first:
         return ""
     if row.get("behind") is None:
@@ -133,7 +126,7 @@ def _behind(row: Row, *, first: bool) -> str | Cell:
 
 
 def tournament_table(tournament: Mapping[str, Any]) -> Table:
-    """Ranks in every experiment, colored by how good they are.
+    """Create the table of ranks in every experiment; the color shows the rank.
 
     Examples:
         >>> line = {"method": "a", "place": 1, "total": 1.0, "average": 1.0, "deviation": None, "complete": True}
@@ -182,7 +175,7 @@ def _rank(result: Mapping[str, Any] | None, most: int) -> Cell:
 
 
 def matrix_table(comparisons: Sequence[Mapping[str, Any]]) -> Table | None:
-    """Paired differences, row minus column; ``None`` where there are none.
+    """Create the table of paired differences, row minus column; ``None`` if there are none.
 
     Examples:
         >>> pair = {"a": "x", "b": "y", "mean": 0.02, "low": 0.01, "high": 0.03, "pairs": 5, "verdict": "better"}
@@ -218,7 +211,7 @@ def _difference(mean: float, low: float | None, high: float | None, verdict: str
 
 
 def search_table(search: Mapping[str, Sequence[Mapping[str, Any]]], colors: Mapping[str, int]) -> Table:
-    """For each method the number of rounds and the best of them, in the order given: a search ranks nothing.
+    """Create the table of a search: the number of rounds of each method and the best one, not ranked.
 
     Examples:
         >>> rounds = [{"point": {"x": n}, "value": n / 10, "status": "done"} for n in (1, 3, 2)]
@@ -246,14 +239,14 @@ def search_table(search: Mapping[str, Sequence[Mapping[str, Any]]], colors: Mapp
 
 
 def failure_tables(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Table]:
-    """Trainings that failed and those that were pruned, with what is known about why.
+    """Create tables of failed and pruned runs, with the reasons.
 
     Examples:
         >>> rows = [{"method": "a", "dim": d, "seed": 0, "status": s} for d, s in ((64, "done"), (128, "failed"))]
         >>> failure_tables(rows, ["method", "dim", "seed", "status"])["failed"].rows[0][1]
         'dim 128, seed 0'
     """
-    # a setting that all trainings share says nothing about one of them
+    # settings that are the same for all runs are not shown
     labels = {name for name in setting_columns(rows) if len({str(row.get(name)) for row in rows}) > 1}
     lines: dict[str, list[list[str | Cell]]] = {"failed": [], "pruned": []}
     for row in rows:
@@ -266,153 +259,4 @@ def failure_tables(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Tab
             error = str(row.get("error") or "no error is recorded")
             lines[str(row["status"])].append([str(row["method"]), ", ".join(setting), error, run])
     head = ["method", "setting", "reason", "run"]
-    return {status: Table(f"Trainings: {status}", head, each, "plain broken") for status, each in lines.items() if each}
-
-
-# ---- the complete table
-
-
-@dataclass(frozen=True)
-class CompleteTable:
-    """Every training, with a filter and a download.
-
-    Args:
-        table: all rows.
-        count: how many there are.
-        csv: a link that holds all rows and columns, unrounded.
-
-    Examples:
-        >>> complete_table([{"method": "a", "test R@1": 0.5}], ["method", "test R@1"], "test R@1").count
-        '1 row'
-    """
-
-    table: Table
-    count: str
-    csv: str
-
-
-def complete_table(rows: Sequence[Row], columns: Sequence[str], metric: str) -> CompleteTable:
-    """Every training: a row for each, sorted by a click on a column.
-
-    Examples:
-        >>> made = complete_table([{"method": "a", "test R@1": 0.5}], ["method", "test R@1"], "test R@1")
-        >>> made.table.rows[0][1].text, made.table.rows[0][1].number
-        ('50.00', '0.5')
-    """
-    kinds = {}
-    for column in columns:
-        known = [row.get(column) for row in rows if row.get(column) is not None]
-        number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-        named = {"run": "code", "key": "code", "error": "error", "command": "command", "status": "status"}.get(
-            column, ""
-        )
-        kinds[column] = named or (f"number{' lead' if column == metric else ''}" if number else "")
-    head = [
-        Cell(column, kind=kind.split()[0] if kind else "", filter=filter_name(column)) for column, kind in kinds.items()
-    ]
-    lines = [[_complete_cell(column, row.get(column), kind) for column, kind in kinds.items()] for row in rows]
-    return CompleteTable(Table("All trainings", head, lines, "all"), many(len(rows), "row"), csv_link(rows))
-
-
-def _complete_cell(column: str, value: Any, kind: str) -> Cell:
-    text = cell_text(column, value)
-    if kind == "command" and text != "–":
-        return Cell("", fold=text)
-    if kind == "status":
-        return Cell(text, kind=text if text in ("failed", "pruned") else "")
-    return Cell(text, kind=kind, number=repr(value) if is_number(value) else "")
-
-
-def csv_link(rows: Sequence[Row]) -> str:
-    """All rows and columns as a CSV file inside a link; texts that a spreadsheet would compute are escaped.
-
-    Examples:
-        >>> link = csv_link([{"method": "=a", "test R@1": -0.5}, {"method": "b, c", "test R@1": None}])
-        >>> base64.b64decode(link.partition(",")[2]).decode().splitlines()
-        ['method,test R@1', "'=a,-0.5", '"b, c",']
-    """
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(map(escape_formula, columns))
-    for row in rows:
-        writer.writerow(["" if row.get(column) is None else escape_formula(row[column]) for column in columns])
-    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(file.getvalue().encode()).decode()
-
-
-# ---- test sets
-
-
-@dataclass(frozen=True)
-class Openings:
-    """How often test sets were opened.
-
-    Args:
-        times: by run.
-        unknown: trainings whose number of openings is not on record.
-        records: each opening on record, in order of time.
-
-    Examples:
-        >>> opened = openings_of([{"method": "a", "run": "runs/1", "openings": 1}, {"method": "b", "openings": 0}], [])
-        >>> opened.total, opened.once, opened.never
-        (1, 1, 1)
-    """
-
-    times: Mapping[str, int]
-    unknown: int
-    records: Sequence[Mapping[str, Any]]
-
-    @property
-    def total(self) -> int:
-        """All openings."""
-        return sum(self.times.values())
-
-    @property
-    def once(self) -> int:
-        """Runs whose test set was opened once."""
-        return sum(each == 1 for each in self.times.values())
-
-    @property
-    def never(self) -> int:
-        """Runs whose test set was not opened."""
-        return sum(each == 0 for each in self.times.values())
-
-    @property
-    def repeated(self) -> dict[str, int]:
-        """Runs whose test set was opened more than once, and how often."""
-        return {run: each for run, each in self.times.items() if each > 1}
-
-    @property
-    def early(self) -> set[str]:
-        """Runs whose test set was opened before training had ended."""
-        return {str(each["run"]) for each in self.records if each.get("finished") is False}
-
-    def table(self) -> Table:
-        """Each opening on record."""
-        rows: list[list[str | Cell]] = []
-        for each in self.records:
-            ended = Cell("–") if each.get("finished") is None else yes_or_no(each["finished"])
-            time = Cell(moment(each.get("opened") or "–"), kind="time")
-            rows.append([time, Cell(str(each["run"]), kind="code"), str(each.get("why") or "–"), ended])
-        return Table("Openings of test sets", ["opened", "run", "why", "training had ended"], rows, "plain")
-
-
-def openings_of(rows: Sequence[Row], records: Sequence[Mapping[str, Any]]) -> Openings:
-    """How often test sets were opened, by run, and when.
-
-    Examples:
-        >>> openings_of([{"method": "a", "openings": None}], []).unknown
-        1
-    """
-    times: dict[str, int] = {}
-    for number, row in enumerate(rows):
-        name = str(row.get("run") or f"row {number + 1}")
-        if row.get("openings") is not None:
-            times[name] = max(times.get(name, 0), int(row["openings"]))
-    recorded: dict[str, int] = {}
-    for each in records:
-        recorded[str(each["run"])] = recorded.get(str(each["run"]), 0) + 1
-    for run, number in recorded.items():
-        times[run] = max(times.get(run, 0), number)
-    unknown = sum(row.get("openings") is None for row in rows)
-    return Openings(times, unknown, sorted(records, key=lambda each: (str(each.get("opened") or ""), str(each["run"]))))
+    return {status: Table(f"Runs: {status}", head, each, "plain broken") for status, each in lines.items() if each}

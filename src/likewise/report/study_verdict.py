@@ -1,4 +1,4 @@
-"""The headline of a study's page, its warnings and its facts at a glance."""
+"""The headline, the warnings and the tiles of a study's page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.report.page import Tile
 from likewise.report.study_names import Row, name_of
-from likewise.report.study_tables import interval_of, openings_of, too_few
+from likewise.report.study_openings import openings_of
+from likewise.report.study_tables import interval_of, too_few
 from likewise.report.words import count, join_names, many, percent, points
 from likewise.text import metric_in_words
 
@@ -16,33 +17,31 @@ if TYPE_CHECKING:
 
 
 def study_verdict(study: Study) -> list[str]:
-    """The headline, and sentences below it; it contains no ranking beyond the leaderboard.
+    """Return the headline and the sentences below it, which rank nothing beyond the leaderboard.
 
     Examples:
         >>> from likewise.report.study import Study
         >>> study_verdict(Study("s", rows=[{"method": "a", "status": "failed"}]))
-        ['0 of 1 training finished, so there is nothing to compare.']
+        ['0 of 1 run finished, so there is nothing to compare.']
     """
     done = [row for row in study.rows if (row.get("status") or "done") == "done"]
     boards = {setting: rows for setting, rows in study.boards.items() if rows}
     if study.is_refused:
-        lines = [f"Not ranked: the trainings differ in {_unfair(study)}, not only in the method."]
+        lines = [f"Not ranked: the runs differ in {_unfair(study)}, not only in the method."]
     elif boards:
         lines = _describe_ranks(study, boards)
     elif not study.rows:
         lines = ["Nothing has been trained yet."]
     elif not done:
-        lines = [f"0 of {many(len(study.rows), 'training')} finished, so there is nothing to compare."]
+        lines = [f"0 of {many(len(study.rows), 'run')} finished, so there is nothing to compare."]
     elif study.tournament and study.tournament["standings"]:
         lines = _tournament(study.tournament)
     elif study.search:
         lines = _search(study)
     else:
-        lines = [f"{many(len(done), 'training')} finished; nothing has been compared yet."]
+        lines = [f"{many(len(done), 'run')} finished; nothing has been compared yet."]
     if study.planned is not None and 0 < len(study.rows) < study.planned:
-        lines.append(
-            f"The study is not complete: {count(len(study.rows))} of {many(study.planned, 'training')} have ended."
-        )
+        lines.append(f"The study is not complete: {count(len(study.rows))} of {many(study.planned, 'run')} have ended.")
     return lines
 
 
@@ -54,19 +53,19 @@ def _describe_ranks(study: Study, boards: Mapping[str, Sequence[Row]]) -> list[s
     lines = _one(study, next(iter(boards.values()))) if len(boards) == 1 else _several(study, boards)
     if study.unfair or not all(row.get("fair", True) for rows in boards.values() for row in rows):
         lines = [
-            f"Unfair: the trainings differ in {_unfair(study)}, so the ranking does not compare the methods.",
+            f"Unfair: the runs differ in {_unfair(study)}, so the ranking does not compare the methods.",
             f"Ranked on request: {lines[0]}",
             *lines[1:],
         ]
     elif not study.is_checked:
-        lines.append("It was not fully checked that the trainings differ only in the method.")
+        lines.append("It was not fully checked that the runs differ only in the method.")
     if len(boards) > 1 and study.tournament and study.tournament["standings"]:
         lines += _tournament(study.tournament)
     return lines
 
 
-def _compared(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The methods after the first, by what is known about their difference from it."""
+def _group_by_verdict(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Group the methods after the first by the verdict on their difference from it."""
     first, *others = rows
     doubted = {
         frozenset((str(each["a"]), str(each["b"])))
@@ -75,7 +74,7 @@ def _compared(study: Study, rows: Sequence[Row]) -> dict[str, list[str]]:
     }
     names: dict[str, list[str]] = {"better": [], "unclear": [], "few": [], "unknown": []}
     for row in others:
-        # a correction for many comparisons may take back what one comparison would show
+        # the correction for multiple comparisons can change the verdict of a single one
         is_clear = row.get("distinguishable") and frozenset((name_of(first), name_of(row))) not in doubted
         kind = "unknown" if row.get("distinguishable") is None else "better" if is_clear else "unclear"
         names["few" if too_few(row.get("pairs")) else kind].append(name_of(row))
@@ -87,7 +86,7 @@ def _one(study: Study, rows: Sequence[Row]) -> list[str]:
     reached = f"{percent(first['mean'])}% ({_interval(first)})"
     if len(rows) == 1:
         return [f"{name_of(first)} has a mean {metric} of {reached}; there is no other method to compare it with."]
-    names = _compared(study, rows)
+    names = _group_by_verdict(study, rows)
     if len(names["better"]) == len(rows) - 1:
         others = name_of(rows[1]) if len(rows) == 2 else f"each of the {len(rows) - 1} others"
         lines = [f"{name_of(first)} is better by {metric} than {others}: {reached}."]
@@ -126,7 +125,7 @@ def _interval(row: Row) -> str:
 
 def _several(study: Study, boards: Mapping[str, Sequence[Row]]) -> list[str]:
     metric, over = metric_in_words(study.metric), many(len(boards), "setting")
-    names = {setting: _compared(study, rows) for setting, rows in boards.items()}
+    names = {setting: _group_by_verdict(study, rows) for setting, rows in boards.items()}
     rivals = {
         setting: [name for kind in ("unclear", "few", "unknown") for name in each[kind]]
         for setting, each in names.items()
@@ -150,7 +149,7 @@ def _several(study: Study, boards: Mapping[str, Sequence[Row]]) -> list[str]:
 
 
 def _all_settings(study: Study, first: str, rivals: Sequence[str]) -> list[str]:
-    """The comparison of the first with its only rival over all settings together."""
+    """Return the comparison of the first method with its only rival, over all settings."""
     sentences = [
         str(each["sentence"])
         for each in study.comparisons
@@ -167,24 +166,24 @@ def _tournament(tournament: Mapping[str, Any]) -> list[str]:
     missing = ", with some results missing" if any(not each["complete"] for each in standings) else ""
     return [
         f"Over {over} {join_names(best)} {verb} the best average rank, {rank}{missing}.",
-        "A rank does not separate a difference from chance.",
+        "A rank does not show whether a difference is significant.",
     ]
 
 
 def _search(study: Study) -> list[str]:
-    """The best of a search by method; each has its search space, so they are not ranked."""
+    """Describe the best value of each method; they are not ranked, because their search spaces differ."""
     best = []
     for method, rounds in (study.search or {}).items():
         values = [one["value"] for one in rounds if one["status"] == "done"]
         best.append(f"{method} {percent(max(values))}%" if values else f"{method} none yet")
     return [
         f"The best {metric_in_words(study.objective)} of the search: {join_names(best)}.",
-        "The highest of many rounds is too high by chance; trainings with new seeds measure its value.",
+        "The best of many rounds is biased upward; runs with new seeds measure its value.",
     ]
 
 
 def study_alarms(study: Study) -> list[str]:
-    """Important warnings.
+    """Return important warnings.
 
     Examples:
         >>> from likewise.report.study import Study
@@ -200,12 +199,10 @@ def study_alarms(study: Study) -> list[str]:
         )
     elif tuned:
         methods = join_names(list(dict.fromkeys(str(row["method"]) for row in tuned)))
-        alarms.append(
-            f"Tuned on test: choices for {many(len(tuned), 'training')} ({methods}) were made on test classes."
-        )
+        alarms.append(f"Tuned on test: choices for {many(len(tuned), 'run')} ({methods}) were made on test classes.")
     if study.unfair:
         ranked = "The ranking was requested explicitly." if study.boards else "Nothing on this page is ranked."
-        alarms.append(f"Not a fair comparison: the trainings differ in {_unfair(study)}. {ranked}")
+        alarms.append(f"Not a fair comparison: the runs differ in {_unfair(study)}. {ranked}")
     opened = openings_of(study.rows, study.openings)
     if opened.repeated:
         alarms.append(f"The test set was opened more than once in {many(len(opened.repeated), 'run')}.")
@@ -215,12 +212,12 @@ def study_alarms(study: Study) -> list[str]:
 
 
 def study_tiles(study: Study) -> list[Tile]:
-    """Four facts at a glance, none of which is a rank.
+    """Return the four tiles of the page, none of which is a rank.
 
     Examples:
         >>> from likewise.report.study import Study
         >>> [tile.label for tile in study_tiles(Study("s"))]
-        ['Trainings done', 'Methods', 'Fairness', 'Test sets']
+        ['Runs done', 'Methods', 'Fairness', 'Test sets']
     """
     rows = study.rows
     done = [row for row in rows if (row.get("status") or "done") == "done"]
@@ -239,11 +236,11 @@ def study_tiles(study: Study) -> list[Tile]:
         fair = many(len(study.unfair), "difference") if study.unfair else "nothing unfair"
     tone = "bad" if study.unfair else "good" if study.is_checked else ""
     return [
-        Tile("Trainings done", count(len(done)), lost, unit=f" of {count(planned)}"),
+        Tile("Runs done", count(len(done)), lost, unit=f" of {count(planned)}"),
         Tile(
             "Methods",
             count(len({str(row["method"]) for row in rows})),
-            many(len(seeds), "seed") if seeds else "no final training yet",
+            many(len(seeds), "seed") if seeds else "no final run yet",
             unit="",
         ),
         Tile("Fairness", fair, "what was compared", target="fairness", tone=tone),

@@ -29,14 +29,14 @@ Floats = NDArray[np.float32]
 
 
 def fit_tsne(points: Floats, start: Floats) -> Floats:
-    """Return places ``(n, 2)`` in which neighbors among the points stay neighbors.
+    """Compute positions ``(n, 2)`` that preserve the neighbors of points.
 
     The learning rate is n divided by the exaggeration of the phase (Belkina et al. 2019), with one gain per coordinate
     (Jacobs 1988).
 
     Args:
-        points: ``(n, d)``.
-        start: where each point starts, ``(n, 2)``.
+        points: the points, ``(n, d)``.
+        start: the initial positions, ``(n, 2)``.
 
     Examples:
         >>> points = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)

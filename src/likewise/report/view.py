@@ -1,4 +1,4 @@
-"""The page's content for one part: retrieval grids, the map, similarities, and confused classes."""
+"""The content of a report for one part: retrieval grids, the map, similarities and confused classes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from likewise.report.sprites import SMALL, Sheet, Tile, fitting_sheets, sprite_s
 from likewise.report.words import count, many
 
 QUERIES, NEIGHBORS = 6, 8
-"""Rows of a retrieval grid, and neighbors in a row."""
+"""The number of queries of a retrieval grid, and of neighbors per query."""
 
 POINTS = 1000
-"""Points of a map: one sheet of thumbnails."""
+"""The maximum number of points of a map: one sheet of thumbnails."""
 
 PAIRS, EXAMPLES = 9, 2
-"""Pairs of confused classes, and mistakes that are shown of each."""
+"""The number of pairs of confused classes, and of mistakes that are shown for each."""
 
 LARGE = 96
-"""The side of a thumbnail in a grid."""
+"""The side of a thumbnail in a grid, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class ShownImage:
     """An image on the page.
 
     Args:
-        tile: where its thumbnail is.
+        tile: the position of its thumbnail.
         name: its class.
-        score: its similarity to the query; none for the query itself.
-        is_right: whether it is of the query's class.
+        score: its similarity to the query; ``None`` for the query.
+        is_right: whether it has the class of the query.
 
     Examples:
         >>> ShownImage(Tile(0, 0.0, 0.0), "wren", 0.87, True).alt
@@ -53,7 +53,7 @@ class ShownImage:
 
     @property
     def alt(self) -> str:
-        """The image in words."""
+        """The alternative text."""
         if self.score is None:
             return f"{self.name}, query"
         return f"{self.name}, {'right' if self.is_right else 'wrong'}, similarity {self.score:.2f}"
@@ -65,7 +65,7 @@ class Grid:
 
     Args:
         kind: ``"best"``, ``"worst"`` or ``"random"``.
-        rows: a query, its average precision at R, and its neighbors.
+        rows: each query with its average precision at R and its neighbors.
 
     Examples:
         >>> Grid("best", []).kind
@@ -81,7 +81,7 @@ class Grids:
     """Grids of queries, one shown at a time.
 
     Args:
-        number: of the part on the page.
+        number: the number of the part on the page.
         grids: the grids.
 
     Examples:
@@ -98,7 +98,7 @@ class ConfusedPairs:
     """Confused classes.
 
     Args:
-        pairs: two names, a sentence, and mistakes: a query and its nearest neighbor.
+        pairs: two class names, a sentence, and mistakes (a query and its nearest neighbor).
 
     Examples:
         >>> ConfusedPairs([]).pairs
@@ -110,17 +110,17 @@ class ConfusedPairs:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """All content for one part.
+    """The content for one part.
 
     Args:
         part: the part.
-        summary: how many images, classes and queries there are.
-        measured: its numbers, unless there is nothing to find.
-        grids: what queries find.
+        summary: the number of images, classes and queries, as text.
+        measured: the metrics; ``None`` if no query has a positive.
+        grids: the retrieval grids.
         map: the embedding map.
-        similarities: histograms.
+        similarities: the histograms of similarities.
         confused: the most confused classes.
-        mistakes: how many queries have a nearest neighbor of another class.
+        mistakes: the number of queries whose nearest neighbor has another class.
         sheets: the thumbnails.
 
     Examples:
@@ -144,15 +144,15 @@ class View:
 
 
 def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, number: int = 0) -> View:
-    """Measure a part and gather what is shown of it.
+    """Compute the content for one part.
 
     Args:
         part: the part.
-        layout: of the map.
-        seed: of the random queries, the map, and the bootstrap.
-        budget: bytes that the map's thumbnails may take.
-        first: the number of its first sheet of thumbnails.
-        number: of the part on the page.
+        layout: the layout of the map.
+        seed: the seed of the random queries, the map and the bootstrap.
+        budget: the maximum number of bytes of the thumbnails of the map.
+        first: the number of the first sheet of thumbnails.
+        number: the number of the part on the page.
 
     Examples:
         >>> labels = torch.arange(8) // 2
@@ -192,7 +192,7 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         )
         for kind, rows in queries.items()
     ]
-    described = similarities(part, seed=seed)
+    shapes = similarities(part, seed=seed)
     mistakes = int((part.labels[neighbors.rows] != part.labels[neighbors.index[:, 0]]).sum())
     return View(
         part=part,
@@ -200,18 +200,20 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
         measured=measured,
         grids=Grids(number, grids),
         map=draw_map(part, points, neighbors, dots, lay_out(part.embeddings[points], layout, seed), number),
-        similarities=described,
-        confused=ConfusedPairs([_confused(part, pair, tiles) for pair in pairs]),
+        similarities=shapes,
+        confused=ConfusedPairs([_describe_confusion(part, pair, tiles) for pair in pairs]),
         mistakes=mistakes,
         sheets=sheets + more,
     )
 
 
-def _confused(
+def _describe_confusion(
     part: Part, pair: Confusion, tiles: dict[int, Tile]
 ) -> tuple[str, str, str, list[tuple[ShownImage, ShownImage]]]:
     one, other = (str(part.class_names[label]) for label in pair.classes)
-    sentence = f"{count(pair.mistakes)} of {many(pair.queries, 'query', 'queries')} find the other first"
+    sentence = (
+        f"{count(pair.mistakes)} of {many(pair.queries, 'query', 'queries')} have a nearest neighbor of the other class"
+    )
     examples = [
         (ShownImage(tiles[q], part.class_name(q)), ShownImage(tiles[r], part.class_name(r), score, False))
         for q, r, score in pair.examples

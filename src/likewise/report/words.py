@@ -1,4 +1,4 @@
-"""How numbers, values and names are written on pages."""
+"""Formatting of numbers, values and names on pages."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ METRICS = {
     "AMI": "the same, adjusted: zero for random clusters",
     "F1": "pairs in one cluster against pairs of one class: harmonic mean of precision and recall",
 }
-"""Metrics in the order of their columns, after recall at k, and what they mean."""
+"""Metrics in the order of their columns, after recall@k, with their meanings."""
 
 
 def meaning_of(metric: str) -> str:
-    """What a metric means; nothing for one that is not known.
+    """Return the meaning of a metric; an empty string for an unknown one.
 
     Examples:
         >>> meaning_of("R@10"), meaning_of("accuracy")
         ('a neighbor of the right class is among the first 10', '')
     """
     if metric == "R@1":
-        return "the nearest neighbor is of the right class"
+        return "the nearest neighbor has the right class"
     return (
         f"a neighbor of the right class is among the first {metric[2:]}"
         if metric.startswith("R@")
@@ -37,7 +37,7 @@ def meaning_of(metric: str) -> str:
 
 
 def sort_metrics(names: Iterable[str]) -> list[str]:
-    """Metrics in the order of their columns: recall by k, the other known ones, the rest in their order.
+    """Sort metrics: recall@k by k, then the other known metrics, then the rest in their order.
 
     Examples:
         >>> sort_metrics(["accuracy", "mAP", "R@10", "R@2"])
@@ -54,7 +54,7 @@ def sort_metrics(names: Iterable[str]) -> list[str]:
 
 
 def percent(value: float | Interval | None, digits: int = 1) -> str:
-    """A fraction in percent, without the sign.
+    """Format a fraction in percent, without the percent sign.
 
     Examples:
         >>> percent(0.8731), percent(None)
@@ -65,7 +65,7 @@ def percent(value: float | Interval | None, digits: int = 1) -> str:
 
 
 def between(value: float | Interval | None) -> str:
-    """The ends of an interval in percent; nothing for a number without one.
+    """Format the limits of an interval in percent; an empty string for a number without an interval.
 
     Examples:
         >>> between(Interval(0.5, 0.4, 0.61, 0.95, 10)), between(0.5)
@@ -77,7 +77,7 @@ def between(value: float | Interval | None) -> str:
 
 
 def count(number: int) -> str:
-    """A whole number with thousands separators.
+    """Format a whole number with thousands separators.
 
     Examples:
         >>> count(60502)
@@ -87,7 +87,7 @@ def count(number: int) -> str:
 
 
 def many(number: int, one: str, more: str | None = None) -> str:
-    """A number of things.
+    """Format a number with a noun in the singular or plural.
 
     Examples:
         >>> many(1, "class", "classes"), many(1200, "class", "classes"), many(2, "epoch")
@@ -97,7 +97,7 @@ def many(number: int, one: str, more: str | None = None) -> str:
 
 
 def short(number: float) -> str:
-    """A short form of a number for axes and tooltips.
+    """Format a number briefly, for axes and tooltips.
 
     Examples:
         >>> short(0.0), short(0.25), short(100.0), short(1200.0), short(0.00003), short(12.3456)
@@ -115,7 +115,7 @@ def short(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A duration.
+    """Format a duration.
 
     Examples:
         >>> duration(4.2), duration(75), duration(7500)
@@ -131,7 +131,7 @@ def duration(seconds: float) -> str:
 
 
 def points(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
-    """A difference of fractions in percentage points.
+    """Format a difference of fractions in percentage points.
 
     Examples:
         >>> points(0.0123, sign=True), points(-0.002, 1), points(None), points(-0.00001)
@@ -144,7 +144,7 @@ def points(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
 
 
 def in_words(value: Any) -> str:
-    """A value as it is read in a sentence.
+    """Format a value for a sentence.
 
     Examples:
         >>> in_words({"name": "SGD", "momentum": 0.9}), in_words(None), in_words([64, 128]), in_words(True)
@@ -160,11 +160,11 @@ def in_words(value: Any) -> str:
 
 
 MOST = 4
-"""How many names a sentence lists."""
+"""The maximum number of names in a sentence."""
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names in a sentence.
+    """Join names for a sentence.
 
     Examples:
         >>> join_names(["a"]), join_names(["a", "b", "c"]), join_names(list("abcdef"))

@@ -1,4 +1,4 @@
-"""Write pages: the package's templates, the hashes of scripts, and `write_html`."""
+"""Render templates, compute hashes of scripts, and write pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from likewise.text import moment
 
 @cache
 def package_text(name: str) -> str:
-    """A template, a style sheet or a script of this package.
+    """Read a template, a style sheet or a script of this package.
 
     Examples:
         >>> package_text("page.js")[:12]
@@ -29,7 +29,7 @@ def package_text(name: str) -> str:
 
 
 def policy_hash(text: str) -> str:
-    """The name of an inline script or style sheet in a content security policy.
+    """Return the hash of an inline script or style sheet for a content security policy.
 
     Examples:
         >>> policy_hash("")
@@ -39,12 +39,12 @@ def policy_hash(text: str) -> str:
 
 
 def write_html(out: Path, template: str, **values: Any) -> Path:
-    """Fill in a template and write the page, which is replaced atomically.
+    """Render a template and write the page; the file is replaced atomically.
 
     Args:
-        out: the file; its folder is created if missing.
+        out: the file; its folder is created if needed.
         template: the name of the template.
-        values: what it shows.
+        values: the variables of the template.
 
     Examples:
         >>> import tempfile
@@ -58,7 +58,7 @@ def write_html(out: Path, template: str, **values: Any) -> Path:
 
 
 def render(block: object) -> Markup:
-    """A part of a page as HTML, by the macro that has its name.
+    """Render a block as HTML, with the macro of the same name.
 
     Examples:
         >>> from likewise.report.blocks import Code
@@ -71,7 +71,7 @@ def render(block: object) -> Markup:
 
 @cache
 def _environment() -> jinja2.Environment:
-    """The templates, compiled once in a process."""
+    """Return the template environment, which compiles each template once per process."""
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,

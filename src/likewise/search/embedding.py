@@ -38,7 +38,7 @@ class EvalTransform:
     """The transform of images in evaluation.
 
     Args:
-        name: description of the transform.
+        name: a description of crop and size, for people.
         cache: length of the shorter side to which images are resized first, as in training.
         augment: crop and pixel scaling.
 
@@ -66,9 +66,9 @@ def eval_transform(model: Embedder, name: str | None) -> EvalTransform:
 
     Examples:
         >>> eval_transform(Embedder("convnet", 8), None).name
-        "shorter side 37, the middle 32 x 32, from the model's card"
+        "shorter side 37 px, center crop of 32 px, from the model's card"
         >>> eval_transform(Embedder("convnet", 8), "glyphs").name
-        'the transform glyphs'
+        'whole image, scaled to 32 x 32 px'
     """
     if isinstance(model.trunk, TextTrunk):
         raise ValueError("model must embed images, but both of its sides embed texts")
@@ -76,14 +76,28 @@ def eval_transform(model: Embedder, name: str | None) -> EvalTransform:
     if name is not None:
         one_of("transform", name, TRANSFORMS)
         preset = TRANSFORMS[name] if expects is None else TRANSFORMS[name].using(expects)
-        return EvalTransform(f"the transform {name}", preset.cache, preset.test)
+        return EvalTransform(_describe_crop(preset.test), preset.cache, preset.test)
     if expects is None:
         raise ValueError(
             f"transform must be one of {', '.join(sorted(TRANSFORMS))} for a model whose card has no preprocessing"
         )
     side, size = round(expects.size * 8 / 7), expects.size  # 256 for 224, the usual ratio
     augment = Augment(size, CenterCrop(size), resize=side, normalize=expects)
-    return EvalTransform(f"shorter side {side}, the middle {size} x {size}, from the model's card", side, augment)
+    return EvalTransform(f"{_describe_crop(augment)}, from the model's card", side, augment)
+
+
+def _describe_crop(augment: Augment) -> str:
+    """Describe which part of an image a network sees, without the name of the transform: it may be that of other data."""
+    words, crop = [], augment.crop
+    if isinstance(augment.resize, int):
+        words.append(f"shorter side {augment.resize} px")
+    elif augment.resize is not None:
+        words.append("resized to {} x {} px".format(*augment.resize))
+    size = getattr(crop, "size", None)
+    words.append("whole image" if size is None else f"center crop of {size} px")
+    if augment.shape != (size, size):
+        words.append("scaled to {} x {} px".format(*augment.shape))
+    return ", ".join(words)
 
 
 @dataclass(frozen=True)

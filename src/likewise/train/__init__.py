@@ -1,11 +1,11 @@
-"""Train: a loop that can be killed, a record that is complete, a test set that is sealed."""
+"""Training: a resumable loop, the complete record of each run, and a sealed test set."""
 
 from likewise.train.description import Data
 from likewise.train.embedding import Embedded, embed, evaluate, evaluate_both_ways
+from likewise.train.entry import train
 from likewise.train.frozen import FeatureLoader
 from likewise.train.groups import Group, parameter_groups
 from likewise.train.guards import Collapsed, NotFinite
-from likewise.train.loop import train
 from likewise.train.run import Run
 from likewise.train.sealed import Sealed
 from likewise.train.settings import OptimizerConfig, ScheduleConfig, TrainConfig

@@ -1,4 +1,4 @@
-"""The complete state of a training in one file, so that one rename puts all of it in place."""
+"""Checkpoints: the complete state of a training run in one file, which is replaced atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from likewise.checksums import TENSORS, TEXT, check_checksums, checksums
 from likewise.files import atomic_write
 
 FORMAT = 1
-"""Raised whenever an older checkpoint cannot be read any more."""
+"""The version of the file format; it increases when older checkpoints cannot be read any more."""
 
 KEY = "likewise checkpoint"
 
@@ -28,9 +28,9 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Mapping[str, Tensor]], sta
     """Write a checkpoint to a temporary file, sync it to disk, and rename it.
 
     Args:
-        path: the file; an older one stays until the new one is whole.
-        tensors: by part (``"model"``, ``"loss"``, …) and name.
-        state: everything else, as JSON.
+        path: the file; an existing one is replaced when the new one is complete.
+        tensors: tensors by part (``"model"``, ``"loss"``, …) and name.
+        state: all other state, stored as JSON.
 
     Examples:
         >>> import tempfile
@@ -53,7 +53,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Mapping[str, Tensor]], sta
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """The content of a checkpoint: tensors by part and name, and the rest.
+    """Read a checkpoint: its tensors by part and name, and all other state.
 
     Examples:
         >>> load_checkpoint(Path("nowhere.safetensors"))
@@ -65,10 +65,10 @@ def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str,
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             if KEY not in metadata:
-                raise ValueError(f"{path} must be the checkpoint of a training, but it is another file")
+                raise ValueError(f"{path} must be the checkpoint of a training run, but it is another file")
             flat = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except SafetensorError as damaged:
-        raise ValueError(f"{path} must be the checkpoint of a training, but it is damaged: {damaged}") from None
+        raise ValueError(f"{path} must be the checkpoint of a training run, but it is damaged: {damaged}") from None
     check_checksums(path, flat, metadata[KEY], metadata)
     for key, tensor in flat.items():
         part, _, name = key.partition("/")
@@ -80,7 +80,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str,
 
 
 def split_tensors(tree: Any, path: str = "") -> tuple[Any, dict[str, Tensor]]:
-    """A tree of mappings without its tensors, and these by their path.
+    """Split a tree of mappings into the tree without tensors, and the tensors by path.
 
     Examples:
         >>> split_tensors({"epoch": 1, "batches": {"table": torch.ones(1)}})
@@ -100,7 +100,7 @@ def split_tensors(tree: Any, path: str = "") -> tuple[Any, dict[str, Tensor]]:
 
 
 def join_tensors(tree: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The tree that `split_tensors` took apart.
+    """Put tensors back into the tree from which `split_tensors` removed them.
 
     Examples:
         >>> join_tensors({"epoch": 1, "batches": {}}, {"batches/table": torch.ones(1)})
@@ -114,7 +114,7 @@ def join_tensors(tree: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict
 
 
 def read_step(path: Path) -> int | None:
-    """The step of a checkpoint, without its tensors; ``None`` if there is none that can be read.
+    """Read the step of a checkpoint without its tensors; ``None`` if there is no readable checkpoint.
 
     Examples:
         >>> print(read_step(Path("nowhere.safetensors")))
@@ -128,13 +128,13 @@ def read_step(path: Path) -> int | None:
 
 
 def load_module(name: str, module: nn.Module, tensors: Mapping[str, Tensor], file: Path) -> None:
-    """Fill a module from a checkpoint.
+    """Load the tensors of a checkpoint into a module.
 
     Args:
-        name: its name in error messages.
+        name: the name of the module in error messages.
         module: the module.
-        tensors: its part of the checkpoint.
-        file: the checkpoint, for a refusal.
+        tensors: the tensors of the module in the checkpoint.
+        file: the checkpoint, named in error messages.
 
     Examples:
         >>> load_module("model", nn.Linear(1, 1), {}, Path("last.safetensors"))
@@ -149,7 +149,7 @@ def load_module(name: str, module: nn.Module, tensors: Mapping[str, Tensor], fil
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The state of an optimizer, by the index of the parameter and the name of the state.
+    """Return the state of an optimizer, by the index of the parameter and the name of the state.
 
     Examples:
         >>> weight = nn.Parameter(torch.ones(2))
@@ -168,7 +168,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Restore the state of an optimizer; its groups are unchanged, because they are derived from the settings.
+    """Restore the state of an optimizer, but not its groups, which follow from the settings.
 
     Examples:
         >>> weight = nn.Parameter(torch.ones(2))
@@ -179,14 +179,14 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tenso
     for key, tensor in tensors.items():
         number, _, name = key.partition("/")
         parameter = parameters[int(number)]
-        if tensor.shape == parameter.shape:  # fused steps go through both by address: the same strides (channels last)
+        if tensor.shape == parameter.shape:  # fused optimizers need the strides of the parameter, such as channels last
             tensor = torch.empty_like(parameter, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
         state.setdefault(int(number), {})[name] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def rng_tensors() -> dict[str, Tensor]:
-    """The states of all random number generators that a loss or a model may draw from.
+    """Return the states of all random number generators that a loss or a model may use.
 
     Examples:
         >>> before = rng_tensors()
@@ -230,13 +230,13 @@ def load_rng_state(tensors: Mapping[str, Tensor]) -> None:
 
 
 def save_model(model: nn.Module, path: Path, classes: Any = None, metrics: Mapping[str, float] | None = None) -> None:
-    """Write a model for users: with its ``save`` method, such as an `Embedder`'s, or only its tensors.
+    """Save a model for later use: with its ``save`` method, which an `Embedder` has, or as plain tensors.
 
     Args:
         model: the network.
-        path: the file, which ends in ``.safetensors``.
-        classes: names of the classes it was trained on.
-        metrics: the metrics.
+        path: a file that ends in ``.safetensors``.
+        classes: names of the training classes.
+        metrics: validation metrics of the model.
 
     Examples:
         >>> import tempfile
@@ -256,10 +256,10 @@ def save_model(model: nn.Module, path: Path, classes: Any = None, metrics: Mappi
 
 
 def check_model(path: str | Path) -> None:
-    """Compare the file of a model with its checksums.
+    """Check the file of a model against its checksums.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: if the file is damaged.
     """
     try:
         with safe_open(path, "pt") as file:

@@ -1,4 +1,4 @@
-"""Gradient caching: a batch that is too large for the network runs through it twice, in chunks; the loss is that of the whole batch."""
+"""Gradient caching: embed a large batch in chunks, twice, and compute the loss of the whole batch."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NORMS = (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
     *(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
 )
-"""Layers with running statistics, which they update but do not read in training."""
+"""Layers with running statistics, which are updated in training but not read."""
 
 REPEATED = 0.05
-"""The largest relative difference between repeated embeddings and the first ones: half precision rounds at about 0.01."""
+"""The largest relative difference between the embeddings of both passes; rounding in half precision causes about 0.01."""
 
 
 @dataclass(frozen=True)
-class _Moment:
-    """State that a chunk's embeddings depend on, in addition to its images and the parameters."""
+class _ModelState:
+    """The state on which embeddings depend in addition to images and parameters."""
 
     rng_state: dict[str, Tensor]
     generators: list[Tensor]
@@ -34,20 +34,23 @@ class _Moment:
 
 
 class Chunks:
-    """One batch on its way through a model in chunks (gradient caching).
+    """A batch that passes through a model in chunks (gradient caching, Gao et al. 2021).
 
-    First `embed`: all embeddings, without a graph.  The loss sends its gradient to them.  Then `backward`: every chunk
-    once more, now with a graph, for its rows of that gradient.  By the chain rule this is the gradient of the whole
-    batch; only one chunk's activations exist at a time, and it costs one more forward.
+    1. `embed` computes all embeddings without a graph.
+    2. The backward pass of the loss computes the gradient of the embeddings.
+    3. `backward` embeds every chunk again, with a graph, and back-propagates its rows of that gradient.
 
-    The second pass uses the same random numbers and the same buffers.  Batch norms in training see a chunk at
-    a time, as if each were a batch: their running statistics are updated in the first pass only.
+    By the chain rule, the result is the gradient of the whole batch.  Only the activations of one chunk exist at a time, for
+    the price of a second forward pass.
+
+    The second pass uses the same random numbers and the same buffers as the first.  A batch norm in training mode normalizes
+    each chunk separately; its running statistics are updated in the first pass only.
 
     Args:
         accelerator: device, precision and processes.
-        model: from images to embeddings.
-        images: the batch; each chunk is moved to the device when it is computed.
-        size: the largest number of images at once; chunks are of nearly equal size.
+        model: the network that maps images to embeddings.
+        images: the batch; each chunk is moved to the device when it is embedded.
+        size: the largest number of images in a chunk; chunks have nearly equal sizes.
 
     Examples:
         >>> accelerator, model = Accelerator(cpu=True), nn.Linear(2, 1, bias=False)
@@ -63,12 +66,12 @@ class Chunks:
         self.accelerator, self.model = accelerator, model
         self.parts = images.tensor_split(-(-len(images) // size))
         self.learns = any(each.requires_grad for each in model.parameters())
-        self.moments: list[_Moment] = []
+        self.states: list[_ModelState] = []
         modules = list(model.modules())
         norms = [each for each in modules if isinstance(each, NORMS)]
         statistics = {id(each) for norm in norms for each in norm.buffers(recurse=False)}
         self._all = list(model.buffers())
-        self._read = [each for each in self._all if id(each) not in statistics]  # in training statistics are not read
+        self._read = [each for each in self._all if id(each) not in statistics]  # statistics are not read in training
         held = [each for module in modules for each in vars(module).values()]
         self._generators = list({id(each): each for each in held if isinstance(each, torch.Generator)}.values())
 
@@ -78,11 +81,11 @@ class Chunks:
         return [len(part) for part in self.parts]
 
     def embed(self) -> Tensor:
-        """The embeddings of all images; they require a gradient if the model has trained parameters."""
+        """Embed all images; the embeddings require a gradient if the model has trained parameters."""
         found = []
         with torch.no_grad():
             for part in self.parts:
-                self.moments.append(self._now())
+                self.states.append(self._get_state())
                 found.append(self._call(part))
         return torch.cat(found).requires_grad_(self.learns)
 
@@ -94,17 +97,17 @@ class Chunks:
         """
         if embeddings.grad is None:  # only the loss has trained parameters
             return
-        after, buffers = self._now(), [each.clone() for each in self._all]
+        after, buffers = self._get_state(), [each.clone() for each in self._all]
         firsts, gradients = torch.split(embeddings.detach(), self.sizes), torch.split(embeddings.grad, self.sizes)
         last = len(self.parts) - 1
-        for place, (part, moment) in enumerate(zip(self.parts, self.moments, strict=True)):
-            self._return_to(moment)
+        for place, (part, state) in enumerate(zip(self.parts, self.states, strict=True)):
+            self._set_state(state)
             # processes synchronize once, at the last chunk
             with nullcontext() if place == last else self.accelerator.no_sync(self.model):
                 again = self._call(part)
                 _check_repeated(firsts[place], again)
                 again.backward(gradients[place])  # type: ignore[no-untyped-call]
-        self._return_to(after)
+        self._set_state(after)
         for mine, kept in zip(self._all, buffers, strict=True):
             mine.copy_(kept)
 
@@ -116,28 +119,28 @@ class Chunks:
             raise ValueError(f"model must return one embedding for each of {len(part)} images, but it returns {what}")
         return embeddings
 
-    def _now(self) -> _Moment:
-        """This moment; a buffer that was not written to since the one before is not copied again."""
-        before = self.moments[-1] if self.moments else None
+    def _get_state(self) -> _ModelState:
+        """Copy the current state, except buffers that have not changed since the last copy."""
+        before = self.states[-1] if self.states else None
         versions = [each._version for each in self._read]
         kept = [
             before.buffers[place] if before is not None and before.versions[place] == versions[place] else each.clone()
             for place, each in enumerate(self._read)
         ]
-        return _Moment(rng_tensors(), [each.get_state() for each in self._generators], kept, versions)
+        return _ModelState(rng_tensors(), [each.get_state() for each in self._generators], kept, versions)
 
     @torch.no_grad()
-    def _return_to(self, moment: _Moment) -> None:
-        load_rng_state(moment.rng_state)
-        for generator, state in zip(self._generators, moment.generators, strict=True):
-            generator.set_state(state)
-        for buffer, kept, version in zip(self._read, moment.buffers, moment.versions, strict=True):
+    def _set_state(self, state: _ModelState) -> None:
+        load_rng_state(state.rng_state)
+        for generator, rng_state in zip(self._generators, state.generators, strict=True):
+            generator.set_state(rng_state)
+        for buffer, kept, version in zip(self._read, state.buffers, state.versions, strict=True):
             if buffer._version != version:
                 buffer.copy_(kept)
 
 
 def _check_repeated(first: Tensor, again: Tensor) -> None:
-    """Check that the second run of a chunk returns the embeddings of the first; otherwise gradients would be wrong."""
+    """Check that the second pass of a chunk returns the embeddings of the first; otherwise gradients would be wrong."""
     if not can_read_values(again):
         return
     apart, length = float((again.detach() - first).float().norm()), float(first.float().norm())

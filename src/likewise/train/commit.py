@@ -1,4 +1,4 @@
-"""The commit of the code in the current folder, read with git without running programs that a repository configures."""
+"""Read the commit of the current folder with git, without running programs that the repository configures."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _INERT = re.compile(
     r"|(remote\..*\.(url|pushurl|fetch|tagopt)|branch\..*\.(remote|merge|rebase)|user\.(name|email))",
     re.IGNORECASE,
 )
-"""Settings of a repository that run no program and fetch nothing."""
+"""Settings of a repository that do not make git run a program or fetch anything."""
 
 _QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "--no-optional-locks")
 
 
 def read_commit() -> str | None:
-    """The commit of the current folder: with a plus if files were changed since, with a question mark if that is unknown.
+    """Return the commit of the current folder, with ``+`` if files have changed since, or ``?`` if that is unknown.
 
-    To compare files, git runs programs that a repository may configure: filters, hooks, a file system monitor.  Where
-    the repository has any setting that is not known to be harmless, files are not compared.
+    When git compares files, it runs programs that a repository can configure: filters, hooks, a file system monitor.  If
+    the repository has a setting that is not known to be harmless, files are not compared.
 
     Examples:
         >>> isinstance(read_commit(), str | None)

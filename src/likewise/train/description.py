@@ -1,4 +1,4 @@
-"""The data of a training, and the description of a training that its run records."""
+"""The data of a training run, and the description that is written to ``run.yaml``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from likewise.data import ImageDataset
 from likewise.schema import SCHEMA
 from likewise.train.embedding import count
 from likewise.train.groups import Group
-from likewise.train.run import command_line, now, plain, surroundings
+from likewise.train.run import command_line, describe_environment, now, plain
 from likewise.train.sealed import Sealed
 from likewise.train.settings import OptimizerConfig, ScheduleConfig, TrainConfig
 
@@ -24,17 +24,17 @@ Batches = Iterable[Sequence[Any]]
 
 @dataclass(frozen=True)
 class Data:
-    """The data of a training.
+    """The data of a training run.
 
     Args:
-        train: batches of images and labels (further entries are ignored), such as a
-            `likewise.data.BatchLoader`: with ``state_dict`` and ``load_state_dict`` it is resumed in the middle of an
-            epoch, with ``set_epoch`` it is told the epoch.
-        val: batches of held-out classes; ``None`` for a training without validation.
-        test: the test set, sealed.
-        classes: names of the training classes, which the model's card keeps.
-        in_order: all training images once, in the order of the sampler's labels and shown as in a test: what a sampler that
-            mines, a `likewise.data.MiningSampler`, has embedded.
+        train: batches of images and labels, such as a `likewise.data.BatchLoader`; further entries of a batch are ignored.
+            A loader with ``state_dict`` and ``load_state_dict`` can resume within an epoch; ``set_epoch`` is called if it
+            exists.
+        val: batches of held-out classes; ``None``: no validation.
+        test: the sealed test set.
+        classes: names of the training classes, stored in the card of the model.
+        in_order: all training images once, in the order of the sampler's labels and with the evaluation transform.  They
+            are embedded for a sampler or a loss that mines, such as a `likewise.data.MiningSampler`.
 
     Examples:
         >>> import torch
@@ -50,18 +50,18 @@ class Data:
 
 
 def length(batches: Batches) -> int:
-    """The number of batches of an epoch.
+    """Return the number of batches of an epoch.
 
     Examples:
         >>> length([])
         0
     """
-    there = count(batches)
-    if there is None:
+    number = count(batches)
+    if number is None:
         raise TypeError(
-            f"data.train must have a length, the batches of an epoch, but the {type(batches).__name__} has none"
+            f"data.train must have a length, the number of batches of an epoch, but it is a {type(batches).__name__} without one"
         )
-    return there
+    return number
 
 
 COMPARED = (
@@ -76,7 +76,7 @@ COMPARED = (
     "train",
     "lens",
 )
-"""The parts of a description that must be the same when a training is resumed."""
+"""The parts of a description that must not change when a run is resumed."""
 
 FREE = (
     "config.schema",
@@ -93,19 +93,19 @@ FREE = (
     "train.ks",
     "train.trackers",
 )
-"""Settings that may differ: paths, because data are identified by their checksum, and settings that do not affect results."""
+"""Settings that may change: paths, because data are identified by a checksum, and settings that do not affect results."""
 
 NOTED = ("likewise", "commit", "versions", "hardware.threads", "hardware.device")
-"""Settings that may change results slightly: a difference causes a warning."""
+"""Parts of a description that may change results slightly; a difference causes a warning."""
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str] = COMPARED) -> list[str]:
-    """The differences between a description and an earlier one, one sentence each.
+    """List the differences between a description and an earlier one, one sentence each.
 
     Args:
-        before: an earlier description; parts that it lacks are not compared.
+        before: an earlier description; parts that it does not have are not compared.
         now: the current result of `describe`.
-        keys: the parts to compare, with dots for nesting.
+        keys: the parts to compare, with dots between levels.
 
     Examples:
         >>> differences({"seed": 0, "loss": "CircleLoss()"}, {"seed": 1, "loss": "CircleLoss()"})
@@ -144,26 +144,27 @@ def _shorten(value: Any) -> str:
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], allow_changes: bool = False) -> list[str]:
-    """Check that a resumed training is the one that its run describes.
+    """Check that a resumed run has the description with which it started.
 
     Args:
         before: the description in the checkpoint or in ``run.yaml``.
         now: the current result of `describe`.
-        allow_changes: return the differences instead of refusing them.
+        allow_changes: return the differences instead of raising an error.
 
     Returns:
-        Sentences to mention: differences that are allowed, and other versions or numbers of threads.
+        Sentences for warnings: allowed differences, and changes of versions, device or number of threads.
 
     Examples:
         >>> check_same({"seed": 0}, {"seed": 1})
         Traceback (most recent call last):
-        ValueError: the training must be that of the run, but seed was 0 and is 1; allow_changes=True (--allow-changes) continues it
+        ValueError: the settings must be those of the run, but seed was 0 and is 1; allow_changes=True (--allow-changes) continues with the new ones
     """
     found = differences(before, now)
     if found and not allow_changes:
         listed = "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
         raise ValueError(
-            f"the training must be that of the run, but {listed}; allow_changes=True (--allow-changes) continues it"
+            f"the settings must be those of the run, but {listed}; "
+            "allow_changes=True (--allow-changes) continues with the new ones"
         )
     return found + differences(before, now, NOTED)
 
@@ -182,17 +183,17 @@ def describe(
     lens: object = None,
     allowed: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The complete description of a training, for ``run.yaml``.
+    """Return the complete description of a training run, for ``run.yaml``.
 
     Examples:
         >>> from likewise.train.groups import parameter_groups
         >>> model, settings = nn.Linear(2, 1), OptimizerConfig()
         >>> groups = parameter_groups(model, None, settings)
-        >>> said = describe(model, None, Data([]), groups, settings, ScheduleConfig(), TrainConfig(), 0, None)
-        >>> said["model"]["parameters"], said["groups"]
+        >>> description = describe(model, None, Data([]), groups, settings, ScheduleConfig(), TrainConfig(), 0, None)
+        >>> description["model"]["parameters"], description["groups"]
         (3, {'model': {'lr': 0.0001, 'parameters': 3}})
     """
-    around = surroundings(device)
+    environment = describe_environment(device)
     parameters = list(model.parameters())
     return {
         "schema": SCHEMA,
@@ -200,12 +201,12 @@ def describe(
         "created": now(),
         "command": command_line(),
         "seed": seed,
-        "commit": around["commit"],
+        "commit": environment["commit"],
         "config": config,
         "allowed": list(allowed),
         "data": {
-            "train": _words(data.train),
-            "val": None if data.val is None else _words(data.val),
+            "train": _describe_batches(data.train),
+            "val": None if data.val is None else _describe_batches(data.val),
             "test": None if data.test is None else {"description": data.test.description},
         },
         "model": {
@@ -219,17 +220,17 @@ def describe(
         "schedule": asdict(schedule),
         "train": asdict(settings),
         "lens": None if lens is None else repr(lens),
-        "versions": around["versions"],
-        "hardware": around["hardware"],
+        "versions": environment["versions"],
+        "hardware": environment["hardware"],
     }
 
 
 def _name_loss(loss: object) -> str:
-    """A loss in words that are the same in another process: without addresses."""
+    """Return the representation of a loss without memory addresses, which differ between processes."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(loss))
 
 
-def _words(batches: Batches) -> dict[str, Any]:
+def _describe_batches(batches: Batches) -> dict[str, Any]:
     images = getattr(batches, "images", getattr(batches, "dataset", None))
     if not isinstance(images, ImageDataset):
         return {"batches": count(batches)}

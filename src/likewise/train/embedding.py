@@ -1,4 +1,4 @@
-"""Embeddings of batches of images, and their retrieval metrics."""
+"""Embed batches of images, and compute the retrieval metrics of the embeddings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Embedded(NamedTuple):
 
     Args:
         embeddings: ``(n, d)``, float32.
-        labels: their classes ``(n,)``.
+        labels: the classes, ``(n,)``.
 
     Examples:
         >>> import torch
@@ -36,8 +36,8 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
     """Embed all images, in evaluation mode and without gradients, on the device of the model.
 
     Args:
-        model: from images to embeddings; its training mode is restored.
-        batches: of images and labels; further entries are ignored.
+        model: the network that maps images to embeddings; its training mode is restored.
+        batches: batches of images and labels; further entries are ignored.
         precision: mixed precision of the model.
 
     Examples:
@@ -78,13 +78,13 @@ def evaluate(
     ks: Sequence[int] = RECALLS,
     cameras: Tensor | None = None,
 ) -> dict[str, float]:
-    """The retrieval metrics of embeddings: all against all others, or queries against the gallery.
+    """Compute the retrieval metrics of embeddings: all against all others, or queries against the gallery.
 
     Args:
         embedded: embeddings and labels.
-        is_query: for data with separate queries and gallery, which are queries, ``(n,)`` booleans.
-        ks: the ks of recall at k.
-        cameras: for re-identification, which camera took each image, ``(n,)``: see `likewise.metrics.reidentification`.
+        is_query: which samples are queries, ``(n,)`` booleans; the others are the gallery.  ``None``: all are both.
+        ks: values of k for recall@k.
+        cameras: for re-identification, the camera of each image, ``(n,)``; see `likewise.metrics.reidentification`.
 
     Examples:
         >>> import torch
@@ -114,37 +114,37 @@ def evaluate(
 def evaluate_both_ways(
     embedded: Embedded, is_query: Tensor, sides: Sequence[str], *, ks: Sequence[int] = RECALLS
 ) -> dict[str, float]:
-    """The retrieval metrics of two sides: anchors searched for among references, and back.
+    """Compute the retrieval metrics of two sides in both directions: anchors to references, and references to anchors.
 
     Args:
         embedded: embeddings and labels of both sides.
-        is_query: which are anchors, ``(n,)`` booleans.
+        is_query: which samples are anchors, ``(n,)`` booleans; the others are references.
         sides: the names of the sides, such as ``("image", "text")``.
-        ks: the ks of recall at k.
+        ks: values of k for recall@k.
 
     Returns:
-        The mean of both directions under the name of each metric, the recalls of each, such as ``"R@1 text to image"``, and
-        how many queries there are in both together.
+        The mean of both directions under the name of each metric; the recalls of each direction, such as
+        ``"R@1 text to image"``; and the number of queries of both directions together.
 
     Examples:
         >>> vectors = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [1.0, 0.2], [0.0, 1.0]])
         >>> labels, is_query = torch.tensor([0, 1, 2, 0, 2]), torch.tensor([True, True, True, False, False])
-        >>> found = evaluate_both_ways(Embedded(vectors, labels), is_query, ("image", "text"), ks=[1])
-        >>> found["R@1"], found["R@1 image to text"], found["R@1 text to image"], found["queries"]
+        >>> metrics = evaluate_both_ways(Embedded(vectors, labels), is_query, ("image", "text"), ks=[1])
+        >>> metrics["R@1"], metrics["R@1 image to text"], metrics["R@1 text to image"], metrics["queries"]
         (0.75, 1.0, 0.5, 4)
     """
     there, back = evaluate(embedded, is_query, ks=ks), evaluate(embedded, ~is_query, ks=ks)
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name in there:
         total = there[name] + back[name]
-        found[name] = total if name.startswith("queries") else total / 2
+        metrics[name] = total if name.startswith("queries") else total / 2
     for direction, scores in zip(directions(sides), (there, back), strict=True):
-        found |= {f"{name} {direction}": value for name, value in scores.items() if name.startswith("R@")}
-    return found
+        metrics |= {f"{name} {direction}": value for name, value in scores.items() if name.startswith("R@")}
+    return metrics
 
 
 def directions(sides: Sequence[str]) -> tuple[str, str]:
-    """The two directions of a search between two sides, in words.
+    """Name the two directions of a search between two sides.
 
     Examples:
         >>> directions(("image", "text"))
@@ -154,7 +154,7 @@ def directions(sides: Sequence[str]) -> tuple[str, str]:
 
 
 def count(batches: object) -> int | None:
-    """The number of batches, or ``None`` if it is unknown, as for a torch loader of a stream.
+    """Return the number of batches, or ``None`` if it is unknown, such as for a loader of a stream.
 
     Examples:
         >>> count([1, 2]), count(iter([1, 2]))
@@ -167,7 +167,7 @@ def count(batches: object) -> int | None:
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """The device of a model.
+    """Return the device of a model.
 
     Examples:
         >>> from torch import nn

@@ -24,31 +24,31 @@ AT_ONCE = 256
 
 
 class FrozenModel(Protocol):
-    """A network with a frozen trunk, such as ``Embedder(..., freeze="trunk")``: it accepts features instead of images."""
+    """A network with a frozen trunk that accepts features instead of images, such as ``Embedder(..., freeze="trunk")``."""
 
     trunk: nn.Module
     pool: nn.Module
 
     def features(self, images: Tensor) -> Tensor:
-        """The input of the head, ``(B, C)``."""
+        """Compute the input of the head, ``(B, C)``."""
 
 
 class FeatureLoader(BatchLoader):
     """Batches of the features of a frozen trunk instead of images.
 
-    The features of all images are computed when the first batch is requested, with the test transform: no randomness, no
-    augmentation.  A batch is then a selection of rows, and a step costs only the head.
+    The features of all images are computed when the first batch is requested, with the evaluation transform, which has no
+    augmentation.  A batch is then a selection of rows, and a step trains only the head.
 
     Args:
-        model: the network, with ``freeze="trunk"``; its trunk must not change.
-        images: a stored data set.
-        batches: which images make each batch, as for a `likewise.data.BatchLoader`; ``None``: all in order.
-        augment: the preprocessing of the images: the test part of a transform.
+        model: a network with ``freeze="trunk"``; its trunk must not change.
+        images: a cached data set.
+        batches: the indices of the images of each batch, as for a `likewise.data.BatchLoader`; ``None``: all in order.
+        augment: the preprocessing of the images: the evaluation part of a transform.
         device: the device of the batches.
-        seed: not used by features; kept with the state of the loader.
-        rank: which of several processes this is; each computes the features of all images.
+        seed: part of the state of the loader; features do not depend on it.
+        rank: the rank of this process; each process computes the features of all images.
         precision: mixed precision of the trunk.
-        cache: a folder that stores features, for other trainings on the same trunk, images and transform.
+        cache: a folder that stores features for other runs with the same trunk, images and transform.
 
     Examples:
         >>> FeatureLoader.__mro__[1].__name__
@@ -69,7 +69,10 @@ class FeatureLoader(BatchLoader):
         cache: Path | None = None,
     ) -> None:
         if getattr(model, "freeze", None) != "trunk":
-            raise ValueError("model must have freeze='trunk': the features of a trunk that learns change with it")
+            raise ValueError(
+                f"model must have freeze='trunk', because the features of a trained trunk change, but it has "
+                f"freeze={getattr(model, 'freeze', None)!r}"
+            )
         in_order = [range(start, min(start + AT_ONCE, len(images))) for start in range(0, len(images), AT_ONCE)]
         super().__init__(images, in_order if batches is None else batches, augment, device=device, seed=seed, rank=rank)
         self._all = BatchLoader(images, in_order, augment, device=device)
@@ -77,7 +80,7 @@ class FeatureLoader(BatchLoader):
         self._features: Tensor | None = None
 
     def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
-        """Rows of the features."""
+        """Select the rows of each batch."""
         features = self.features()
         labels = self.labels.to(self.device)
         for _, indices in work:
@@ -85,7 +88,7 @@ class FeatureLoader(BatchLoader):
             yield Batch(features[rows].to(self.device), labels[here], here)
 
     def features(self) -> Tensor:
-        """The features of all images, ``(n, C)``, in float32: on the device if they fit, else in main memory."""
+        """Return the features of all images, ``(n, C)``, in float32: on the device if they fit, else in main memory."""
         if self._features is None:
             file = None if self._cache is None else self._cache / f"features-{self._key()}.safetensors"
             found = None if file is None else _read(file)
@@ -112,7 +115,7 @@ class FeatureLoader(BatchLoader):
         return torch.cat(found).clone()  # a plain tensor: inference tensors cannot be used in training
 
     def _key(self) -> str:
-        """A checksum of everything that the features depend on."""
+        """Compute a checksum of everything that the features depend on."""
         words = (self.images.fingerprint, repr(self.augment), self._precision, self.device.type, torch.__version__)
         digest = hashlib.sha256("\n".join(words).encode())
         for module in (self._model.trunk, self._model.pool):
@@ -123,7 +126,7 @@ class FeatureLoader(BatchLoader):
 
 
 def _read(file: Path) -> Tensor | None:
-    """Features of a file; ``None`` if it is missing or damaged."""
+    """Read the features of a file; ``None`` if it is missing or damaged."""
     try:
         with safe_open(file, "pt") as content:
             tensors: dict[str, Any] = {"features": content.get_tensor("features")}

@@ -1,4 +1,4 @@
-"""Parameter groups of the optimizer: every trained parameter is in exactly one group."""
+"""Parameter groups of the optimizer: every trained parameter belongs to exactly one group."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Group:
 
     @property
     def size(self) -> int:
-        """The number of trained numbers."""
+        """The number of trained parameters, counted as scalars."""
         return sum(each.numel() for each in self.parameters)
 
 
 def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig) -> list[Group]:
-    """The groups of a training: those of the model, and one for each parameter name of the loss.
+    """Return the parameter groups of a training run: those of the model, and one for each parameter name of the loss.
 
-    A model names its groups with a method ``parameter_groups()`` that returns lists of parameters by name; without one
-    it is a single group, ``"model"``.  A parameter of the loss is in the group that has its name.
+    A model defines its groups with a method ``parameter_groups()`` that returns lists of parameters by name.  A model
+    without this method is one group, ``"model"``.  A parameter of the loss is in the group of its name.
 
     Args:
         model: the network.
@@ -53,7 +53,7 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig)
         optimizer: settings with the learning rates.
 
     Raises:
-        ValueError: a parameter that learns is in no group, or in two, or a rate is given for a group that there is not.
+        ValueError: if a trained parameter is in no group or in two, or if ``lrs`` names a group that does not exist.
 
     Examples:
         >>> from likewise.losses import ProxyAnchorLoss
@@ -63,13 +63,13 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig)
         >>> [(group.name, group.lr) for group in groups]
         [('trunk', 0.0001), ('head', 0.0001), ('proxies', 0.01)]
     """
-    names = _names(model, loss)
-    of_model = _of_model(model)
+    names = _name_parameters(model, loss)
+    of_model = _group_model(model)
     taken = set(of_model)
     groups = [Group(name, each, optimizer.lrs.get(name, optimizer.lr)) for name, each in of_model.items() if each]
-    groups += _of_loss(loss, optimizer, taken)
-    _each_once(groups, names)
-    known = taken | {"loss"}  # for any loss: one configuration serves those that learn and those that do not
+    groups += _group_loss(loss, optimizer, taken)
+    _check_each_once(groups, names)
+    known = taken | {"loss"}  # also for a loss without parameters, so that one configuration serves all losses
     for name in optimizer.lrs:
         if name not in known:
             close = nearest_name(name, sorted(known))
@@ -79,8 +79,8 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig)
     return groups
 
 
-def _names(model: nn.Module, loss: object) -> dict[int, str]:
-    """The names of trained parameters, by identity, for messages."""
+def _name_parameters(model: nn.Module, loss: object) -> dict[int, str]:
+    """Map the id of each trained parameter to its name, for messages."""
     found: dict[int, str] = {}
     for what, module in (("model", model), ("loss", loss)):
         if isinstance(module, nn.Module):
@@ -90,7 +90,7 @@ def _names(model: nn.Module, loss: object) -> dict[int, str]:
     return found
 
 
-def _of_model(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:
+def _group_model(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:
     own = getattr(model, "parameter_groups", None)
     if own is None:
         return {"model": tuple(each for each in model.parameters() if each.requires_grad)}
@@ -102,19 +102,19 @@ def _of_model(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:
     return {name: tuple(each for each in some if each.requires_grad) for name, some in named.items()}
 
 
-def _of_loss(loss: object, optimizer: OptimizerConfig, taken: set[str]) -> list[Group]:
+def _group_loss(loss: object, optimizer: OptimizerConfig, taken: set[str]) -> list[Group]:
     if not isinstance(loss, nn.Module):
         return []
     if any(getattr(each, "sparse", False) is True for each in loss.modules()):
         raise ValueError(
             "loss must have sparse=False, but it has sparse=True: these optimizers need dense gradients; "
-            "use torch.optim.SparseAdam or SGD for sparse proxies in your own loop"
+            "use torch.optim.SparseAdam or SGD for sparse proxies in a custom training loop"
         )
     own = getattr(loss, "parameter_groups", None)
     suggested: dict[int, float] = {}
     for group in own() if own is not None else []:
         suggested.update({id(each): group["lr"] for each in group["params"] if "lr" in group})
-    of_model = frozenset(taken)  # a rate for one of these is not for a parameter of the loss that is called the same
+    of_model = frozenset(taken)  # a rate for such a group does not apply to a parameter of the loss with the same name
     gathered: dict[tuple[str, float], list[nn.Parameter]] = {}
     for name, parameter in loss.named_parameters():
         if parameter.requires_grad:
@@ -131,7 +131,7 @@ def _of_loss(loss: object, optimizer: OptimizerConfig, taken: set[str]) -> list[
     return groups
 
 
-def _each_once(groups: list[Group], names: Mapping[int, str]) -> None:
+def _check_each_once(groups: list[Group], names: Mapping[int, str]) -> None:
     owner: dict[int, str] = {}
     for group in groups:
         for parameter in group.parameters:
@@ -154,12 +154,12 @@ def _each_once(groups: list[Group], names: Mapping[int, str]) -> None:
 def make_optimizer(
     groups: list[Group], settings: OptimizerConfig, *, capturable: bool = False
 ) -> torch.optim.Optimizer:
-    """Make the torch optimizer of the settings.
+    """Create the torch optimizer that the settings describe.
 
     Args:
         groups: the parameters.
-        settings: how.
-        capturable: so that its steps can be recorded as a CUDA graph; learning rates are tensors then.
+        settings: optimizer settings.
+        capturable: whether its steps can be recorded as a CUDA graph; learning rates are then tensors.
 
     Examples:
         >>> from torch import nn
@@ -174,7 +174,7 @@ def make_optimizer(
     rows: list[dict[str, Any]] = [{"params": list(group.parameters), "lr": rate(group)} for group in groups]
     common: dict[str, Any] = {"lr": settings.lr, "weight_decay": settings.weight_decay}
     if not rows:
-        raise ValueError("model must have a parameter that learns, but neither it nor the loss has one")
+        raise ValueError("model must have a trained parameter, but neither it nor the loss has one")
     if settings.name == "SGD":
         return _plain(torch.optim.SGD)(rows, **common, momentum=settings.momentum, fused=True)
     if settings.name == "RMSprop":
@@ -197,7 +197,7 @@ def _plain(kind: Any) -> Any:
 
 
 def set_rate(row: dict[str, Any], lr: float) -> None:
-    """Set the learning rate of a row of an optimizer, in place where it is a tensor.
+    """Set the learning rate of a parameter group of a torch optimizer; a tensor is changed in place.
 
     Examples:
         >>> row = {"lr": 0.1}

@@ -1,4 +1,4 @@
-"""Checks that stop a training, on all processes at once: the loss is not finite, or all embeddings are alike."""
+"""Errors that stop a training run on all processes: a loss that is not finite, or collapsed embeddings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from likewise.files import atomic_write
-from likewise.train.processes import from_all
+from likewise.train.processes import gather_numbers
 
 
 class NotFinite(RuntimeError):  # noqa: N818
-    """The loss was not a finite number; the message names the file of the saved batch.
+    """Raised if the loss is not finite; the message names the file with the batch.
 
     Args:
         message: the message.
@@ -34,7 +34,7 @@ class NotFinite(RuntimeError):  # noqa: N818
 
 
 class Collapsed(RuntimeError):  # noqa: N818
-    """All embeddings have become alike.
+    """Raised if all embeddings have become alike.
 
     Examples:
         >>> issubclass(Collapsed, RuntimeError)
@@ -42,32 +42,34 @@ class Collapsed(RuntimeError):  # noqa: N818
     """
 
 
-def insist_on(value: float, words: str, accelerator: Accelerator) -> None:
+def require_finite(value: float, words: str, accelerator: Accelerator) -> None:
     """Raise `NotFinite` on every process if the value of any of them is not finite.
 
     Args:
-        value: of this process.
+        value: the value of this process.
         words: the message, with ``{value}`` for the value.
         accelerator: the processes.
 
     Examples:
-        >>> insist_on(float("inf"), "the loss was {value}", Accelerator(cpu=True))
+        >>> require_finite(float("inf"), "the loss was {value}", Accelerator(cpu=True))
         Traceback (most recent call last):
         likewise.train.guards.NotFinite: the loss was inf
     """
-    bad = {rank: x for rank, (x,) in enumerate(from_all([value], accelerator)) if not math.isfinite(x)}
+    bad = {rank: x for rank, (x,) in enumerate(gather_numbers([value], accelerator)) if not math.isfinite(x)}
     messages: dict[str, list[int]] = {}
     for rank, each in bad.items():
         messages.setdefault(words.format(value=each), []).append(rank)
     if bad:
-        raise NotFinite("; ".join(text + on(ranks, accelerator) for text, ranks in messages.items()), list(bad))
+        raise NotFinite(
+            "; ".join(text + name_processes(ranks, accelerator) for text, ranks in messages.items()), list(bad)
+        )
 
 
-def on(ranks: Sequence[int], accelerator: Accelerator) -> str:
-    """The processes in words; an empty string if there is only one.
+def name_processes(ranks: Sequence[int], accelerator: Accelerator) -> str:
+    """Format the ranks of processes for a message; an empty string if there is only one process.
 
     Examples:
-        >>> on([0], Accelerator(cpu=True))
+        >>> name_processes([0], Accelerator(cpu=True))
         ''
     """
     if accelerator.num_processes == 1:
@@ -76,15 +78,15 @@ def on(ranks: Sequence[int], accelerator: Accelerator) -> str:
     return f" on process {listed} of {accelerator.num_processes}"
 
 
-def keep(
+def save_failed_batches(
     error: NotFinite, step: str, batches: Sequence[Sequence[Tensor]], folder: Path, accelerator: Accelerator
 ) -> str:
-    """Save the batches of each process that failed, and return the message.
+    """Save the batches of each process that failed, and return the message of the error.
 
     Args:
         error: the error and its processes.
-        step: the step of the training, in words.
-        batches: of images, labels and perhaps indices, of this process.
+        step: the training step, as text.
+        batches: batches of this process: images, labels and, optionally, indices.
         folder: where to save them.
         accelerator: the processes.
 
@@ -92,7 +94,7 @@ def keep(
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
         >>> batch = torch.zeros(2, 3), torch.tensor([0, 1])
-        >>> keep(NotFinite("the loss was nan"), "step 3", [batch], folder, Accelerator(cpu=True))
+        >>> save_failed_batches(NotFinite("the loss was nan"), "step 3", [batch], folder, Accelerator(cpu=True))
         'the loss was nan at step 3: the batch is in ...not-finite.safetensors; a lower learning rate or clip=1.0 may ...
         >>> [file.name for file in folder.iterdir()]
         ['not-finite.safetensors']
@@ -115,18 +117,20 @@ def keep(
     )
 
 
-def spread_of(embeddings: Tensor, accelerator: Accelerator) -> float:
-    """The spread of the embeddings of all processes, from 0, all alike, to 1: one minus the squared length of the mean unit vector.
+def measure_spread(embeddings: Tensor, accelerator: Accelerator) -> float:
+    """Measure the spread of the embeddings of all processes: one minus the squared length of their mean unit vector.
+
+    It is 0 if all embeddings have the same direction, and at most 1.
 
     Examples:
-        >>> spread_of(torch.tensor([[1.0, 0.0], [-3.0, 0.0]]), Accelerator(cpu=True))
+        >>> measure_spread(torch.tensor([[1.0, 0.0], [-3.0, 0.0]]), Accelerator(cpu=True))
         1.0
-        >>> spread_of(torch.ones(4, 4), Accelerator(cpu=True))
+        >>> measure_spread(torch.ones(4, 4), Accelerator(cpu=True))
         0.0
     """
     units = nn.functional.normalize(embeddings.float(), dim=1)
-    # an embedding of zeros counts in neither term
+    # an embedding of zeros adds nothing to either term
     sums = torch.cat([units.mean(dim=0), units.square().sum(dim=1).mean()[None]])
-    if accelerator.num_processes > 1:  # all have the same number of rows and must make the same decision
+    if accelerator.num_processes > 1:  # all have the same number of rows, and all must reach the same decision
         sums = accelerator.reduce(sums, reduction="mean")
     return max(0.0, float(sums[-1] - sums[:-1].square().sum()))

@@ -1,4 +1,4 @@
-"""Observers of training steps, which do not change them."""
+"""Observers of training steps, which do not influence the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Lens(Protocol):
         ...
         ...     def __call__(self, embeddings: Tensor, labels: Tensor) -> Mapping[str, Any]:
         ...         return {"length": float(embeddings.norm(dim=1).mean())}
-        >>> Looks(Length(), main=True).after(torch.ones(3, 4), torch.arange(3))["length"]
+        >>> LensHook(Length(), main=True).after(torch.ones(3, 4), torch.arange(3))["length"]
         2.0
     """
 
@@ -38,18 +38,18 @@ class Lens(Protocol):
         """Called before an observed step changes the parameters."""
 
     def __call__(self, embeddings: Tensor, labels: Tensor) -> Mapping[str, Any]:
-        """Return the values to record for the embeddings of that step, without gradient, and their labels."""
+        """Return the values to record; called with the embeddings of that step, without gradient, and their labels."""
 
 
-class Looks:
-    """Calls an observer at its steps.
+class LensHook:
+    """Calls an observer at the steps that it observes.
 
     Args:
         lens: the observer, or ``None``.
         main: whether this is the main process, which observes the gathered batch.
 
     Examples:
-        >>> Looks(None, main=True).before(1)
+        >>> LensHook(None, main=True).before(1)
         False
     """
 
@@ -59,7 +59,7 @@ class Looks:
         self._seconds = 0.0
 
     def before(self, step: int) -> bool:
-        """Whether a step, counted from 1, is observed: the first, and then one in ``every``."""
+        """Prepare the observer, and return whether a step, counted from 1, is observed: the first one and every ``every``-th."""
         if self.lens is None or (step > 1 and step % self.lens.every):
             return False
         begin = time.perf_counter()
@@ -69,7 +69,10 @@ class Looks:
         return True
 
     def after(self, embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
-        """The record and its seconds; empty on other processes.  The state of random number generators is restored."""
+        """Return the record and the seconds that it took; empty on all but the main process.
+
+        The state of the random number generators is restored.
+        """
         begin = time.perf_counter()
         embeddings = embeddings if embeddings.dtype == torch.float64 else embeddings.float()  # as a loss gets them
         with torch.no_grad(), distributed_batch() as group:

@@ -1,4 +1,4 @@
-"""Offline mining: the sampler and the loss get the embeddings of the whole training set at regular intervals."""
+"""Offline mining: at intervals, all training images are embedded for the sampler and the loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from likewise.train.settings import Precision, TrainConfig
 
 
 def mining_sampler(batches: Batches) -> MiningSampler | None:
-    """The sampler of a loader, if it mines.
+    """Return the sampler of a loader if it mines, else ``None``.
 
     Examples:
         >>> print(mining_sampler([]))
@@ -34,7 +34,7 @@ def mining_sampler(batches: Batches) -> MiningSampler | None:
 
 
 def mining_losses(loss: object) -> list[nn.Module]:
-    """The losses, inside others too, that need the embeddings of all images, with ``update(embeddings, labels)``.
+    """List the losses, including nested ones, that need the embeddings of all images through ``update(embeddings, labels)``.
 
     Examples:
         >>> from likewise.losses import HierarchicalTripletLoss
@@ -45,13 +45,13 @@ def mining_losses(loss: object) -> list[nn.Module]:
 
 
 class Mining:
-    """When a sampler or a loss mines, and how they get their embeddings.
+    """Decides when mining is due, and gives the sampler and the loss the embeddings of all training images.
 
     Args:
         data: the batches, and all images in order.
-        settings: how often; the precision of the model.
-        accelerator: knows the other processes, which share the work.
-        loss: the loss; it may mine, too.
+        settings: the interval, and the precision of the model.
+        accelerator: the processes, each of which embeds a shard of the images.
+        loss: the loss, which can mine too.
 
     Examples:
         >>> Mining(Data([]), TrainConfig(), Accelerator(cpu=True)).is_due(0)
@@ -67,17 +67,17 @@ class Mining:
             for name in ("mine_every", "mine_steps"):
                 if getattr(settings, name) is not None:
                     raise ValueError(
-                        f"{name} must be None where neither sampler nor loss mines, but it is {getattr(settings, name)}"
+                        f"{name} must be None if neither the sampler nor the loss mines, but it is {getattr(settings, name)}"
                     )
             return
         if self.images is None:
             kind = type(self.losses[0] if self.sampler is None else self.sampler).__name__
-            raise ValueError(f"data.in_order must be given for a {kind}, which mines, but it is None")
+            raise ValueError(f"data.in_order must be all training images for a {kind}, which mines, but it is None")
         name = "mine_every" if settings.mine_steps is None else "mine_steps"
         every = settings.mine_steps or (settings.mine_every or 1)
         if (name == "mine_steps" or every > 1) and not hasattr(data.train, "load_state_dict"):
             raise ValueError(
-                f"{name} must be None for a loader whose state cannot be stored, such as a {type(data.train).__name__}, "
+                f"{name} must be None for a loader without state_dict, such as a {type(data.train).__name__}, "
                 f"but it is {every}"
             )
         epoch = -(-length(data.train) // settings.accumulate)
@@ -88,12 +88,12 @@ class Mining:
         return self.every > 0 and step % self.every == 0
 
     def mine(self, model: nn.Module, epoch: int, steps: int) -> float:
-        """Embed all images and tell the sampler and the loss; the seconds that it took.
+        """Embed all images, update the sampler and the loss, and return how many seconds that took.
 
         Args:
-            model: from images to embeddings.
-            epoch: where the training is.
-            steps: number of finished steps of that epoch.
+            model: the network that maps images to embeddings.
+            epoch: the current epoch.
+            steps: the number of finished steps of that epoch.
         """
         begin, rng_state = time.monotonic(), rng_tensors()
         assert self.images is not None
@@ -111,12 +111,14 @@ class Mining:
 def embed_together(
     model: nn.Module, batches: Iterable[Sequence[Any]], accelerator: Accelerator, precision: Precision = "no"
 ) -> Embedded:
-    """The embeddings and labels of all images on every process, of which each computes its share: the same as of one process.
+    """Embed all images, a shard on each process, and gather the embeddings on every process.
+
+    The result is the same as with one process.
 
     Args:
-        model: from images to embeddings; its buffers are those of the first process afterwards.
-        batches: the same on every process.
-        accelerator: knows the other processes.
+        model: the network that maps images to embeddings; its buffers are set to those of rank 0.
+        batches: batches of images and labels, the same on every process.
+        accelerator: the processes.
         precision: mixed precision of the model.
 
     Examples:
@@ -128,14 +130,18 @@ def embed_together(
         return embed(model, batches, precision=precision)
     for buffer in model.buffers():  # running averages differ between processes
         torch.distributed.broadcast(buffer, 0)
-    mine = [embed(model, [batch], precision=precision) for place, batch in enumerate(batches) if place % count == rank]
-    shares = gather_object([mine])
-    parts = [shares[place % count][place // count] for place in range(sum(map(len, shares)))]
-    return Embedded(*(torch.cat(each) for each in zip(*parts, strict=True)))
+    shard, labels = [], []
+    for number, batch in enumerate(batches):  # every process has all labels
+        labels.append(batch[1].cpu())
+        if number % count == rank:
+            shard.append(embed(model, [batch], precision=precision).embeddings)
+    shards = gather_object([shard])
+    embeddings = [shards[number % count][number // count] for number in range(len(labels))]
+    return Embedded(torch.cat(embeddings), torch.cat(labels))
 
 
 def step_batches(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequence[Any]]]:
-    """The batches of an epoch in groups of a given size; the last group may be smaller.
+    """Iterate over the batches of an epoch in lists of ``count``; the last list may be shorter.
 
     Examples:
         >>> list(step_batches([[1], [2], [3]], 0, 2))
@@ -144,7 +150,7 @@ def step_batches(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequ
     if not hasattr(batches, "load_state_dict"):
         for each in (batches, getattr(batches, "batch_sampler", None), getattr(batches, "sampler", None)):
             if each is not None and hasattr(each, "set_epoch"):
-                each.set_epoch(epoch)  # a sampler does not know the epochs of an earlier process
+                each.set_epoch(epoch)  # a resumed run starts in a new process
     source = iter(batches)
     while several := list(islice(source, count)):
         yield several

@@ -1,4 +1,4 @@
-"""The processes of a training: devices, collectives, random number generators, and requests to stop."""
+"""The processes of a training run: devices, collectives, random number generators and stop signals."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from likewise.train.settings import TrainConfig
 
 
 def make_accelerator(settings: TrainConfig, folder: Path, device: str | None) -> Accelerator:
-    """Accelerate's view of devices and processes, for one training.
+    """Create the `Accelerator` of a training run.
 
     Args:
         settings: the precision and the trackers.
-        folder: where trackers write.
-        device: ``"cpu"``, or ``None``: chosen by Accelerate.
+        folder: the folder of the trackers.
+        device: ``"cpu"``, or ``None``: the device that Accelerate chooses.
 
     Examples:
         >>> make_accelerator(TrainConfig(), Path("runs"), "cpu").device
         device(type='cpu')
     """
-    # Accelerate's state is global, but one process may train twice with different precisions.
+    # Accelerate's state is global, but a process can train twice with different precisions
     if device not in (None, "cpu"):
         raise ValueError(f"device must be 'cpu' or None (Accelerate chooses), but it is {device!r}")
     AcceleratorState._reset_state()
@@ -45,36 +45,38 @@ def make_accelerator(settings: TrainConfig, folder: Path, device: str | None) ->
         kwargs_handlers=[AutocastKwargs(cache_enabled=False)],  # a recorded step must cast its weights every time
     )
     if settings.precision == "fp16" and accelerator.device.type == "cpu":
-        raise ValueError("precision must not be 'fp16' on a CPU, which has no such thing: 'bf16' or 'no'")
+        raise ValueError("precision must be 'bf16' or 'no' on a CPU, but it is 'fp16', which needs a GPU")
     return accelerator
 
 
-def on_every_process(module: Any, accelerator: Accelerator) -> Any:
-    """A module whose gradients are averaged over all processes, if there are several and it has trained parameters.
+def wrap_for_processes(module: Any, accelerator: Accelerator) -> Any:
+    """Wrap a module so that its gradients are averaged over all processes.
+
+    A module without trained parameters, and the module of a single process, is returned unchanged.
 
     Examples:
         >>> model = nn.Linear(1, 1)
-        >>> on_every_process(model, make_accelerator(TrainConfig(), Path("runs"), "cpu")) is model
+        >>> wrap_for_processes(model, make_accelerator(TrainConfig(), Path("runs"), "cpu")) is model
         True
     """
     if accelerator.num_processes == 1 or not isinstance(module, nn.Module):
         return module
-    # each process synchronizes its shard of the proxies itself
-    shares = [name for name, each in module.named_parameters() if getattr(each, "is_shard", False)]
-    if not any(each.requires_grad for name, each in module.named_parameters() if name not in shares):
+    # a sharded parameter, such as proxies, differs between processes
+    shards = [name for name, each in module.named_parameters() if getattr(each, "is_shard", False)]
+    if not any(each.requires_grad for name, each in module.named_parameters() if name not in shards):
         return module
-    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, shares)  # type: ignore[no-untyped-call]
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, shards)  # type: ignore[no-untyped-call]
     ids = [accelerator.local_process_index] if accelerator.device.type == "cuda" else None
-    # a memory is equal on all processes, and large
+    # the queue of a cross-batch memory is large and equal on all processes: do not broadcast it
     memory = any(name.endswith("references") for name, _ in module.named_buffers())
     return DistributedDataParallel(module, device_ids=ids, broadcast_buffers=not memory)
 
 
-def from_all(numbers: Sequence[float], accelerator: Accelerator) -> list[list[float]]:
-    """All-gather numbers, in the order of ranks, so that all processes make the same decision.
+def gather_numbers(numbers: Sequence[float], accelerator: Accelerator) -> list[list[float]]:
+    """All-gather numbers, in the order of ranks, so that all processes can make the same decision.
 
     Examples:
-        >>> from_all([3, 4], make_accelerator(TrainConfig(), Path("runs"), "cpu"))
+        >>> gather_numbers([3, 4], make_accelerator(TrainConfig(), Path("runs"), "cpu"))
         [[3, 4]]
     """
     if accelerator.num_processes == 1:
@@ -95,11 +97,13 @@ def seed_everything(seed: int) -> None:
 
 
 @contextmanager
-def stop_requests() -> Iterator[Callable[[], bool]]:
-    """Whether SIGINT or SIGTERM was received; a second signal ends the process as usual.
+def catch_stop_signals() -> Iterator[Callable[[], bool]]:
+    """Catch SIGINT and SIGTERM; yields a function that returns whether one was received.
+
+    A second signal ends the process as usual.
 
     Examples:
-        >>> with stop_requests() as requested:
+        >>> with catch_stop_signals() as requested:
         ...     requested()
         False
     """

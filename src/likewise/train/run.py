@@ -1,4 +1,4 @@
-"""The folder of a run: its description, its measurements, and the openings of its test set."""
+"""The folder of a training run: its description, its metrics, and the openings of its test set."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from likewise.train.commit import read_commit
 Line = dict[str, Any]
 
 FILES = ("run.yaml", "metrics.jsonl", "openings.jsonl", "evaluations.jsonl")
-"""The records; models and reports are in the same folder."""
+"""The records of a run; its models and report are in the same folder."""
 
 PENDING = ".opening.json"
-"""The opening of the test set whose evaluation has not ended."""
+"""The file that describes an opening of the test set until its evaluation ends."""
 
 
 class Run:
-    """A folder with the records of a training.
+    """The folder of a training run.
 
     - ``run.yaml``: the complete description, written once at the start
-    - ``metrics.jsonl``: a line for every measurement
-    - ``openings.jsonl``: a line for every time that the test set was opened
-    - ``evaluations.jsonl``: a line for every evaluation afterwards
-    - ``best.safetensors``: the best model on validation; ``model.safetensors``: the last one
-    - ``last.safetensors``: the state from which a training resumes
+    - ``metrics.jsonl``: one line per measurement during training
+    - ``openings.jsonl``: one line per opening of the test set
+    - ``evaluations.jsonl``: one line per evaluation after training
+    - ``best.safetensors``: the best model on validation classes; ``model.safetensors``: the last one
+    - ``last.safetensors``: the last checkpoint
 
     Args:
         folder: an existing run.
@@ -75,7 +75,7 @@ class Run:
             raise FileExistsError(
                 f"folder must not contain a run, but {place} does: resume it, or choose another folder"
             )
-        for name in (*FILES, "last.safetensors"):  # leftovers of a run would be continued or truncated
+        for name in (*FILES, "last.safetensors"):  # files of another run would be appended to or truncated
             if (place / name).exists():
                 raise FileExistsError(
                     f"folder must not contain parts of a run, but {place} has {name}: choose another folder"
@@ -90,7 +90,7 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any]:
-        """The content of ``run.yaml``, in the present schema."""
+        """The content of ``run.yaml``, upgraded to the current schema."""
         file = self.folder / "run.yaml"
         try:
             text = file.read_text(encoding="utf-8")
@@ -101,7 +101,7 @@ class Run:
             ) from error
         if not isinstance(content, dict):
             raise ValueError(f"{file} must be the description of a run, but it is cut or empty")
-        if not text.endswith("\n"):  # half a line may be YAML, too
+        if not text.endswith("\n"):  # an incomplete file can be valid YAML
             raise ValueError(
                 f"{file} must end with a line break, but it does not: it is cut, or an editor removed it; add one if it is whole"
             )
@@ -111,31 +111,31 @@ class Run:
             raise ValueError(f"{file}: {error}") from error
 
     def metrics(self, kind: str | None = None) -> list[Line]:
-        """The lines of ``metrics.jsonl``, all or of one kind: ``"train"``, ``"val"``, ``"lens"``, ``"note"``, ``"end"``."""
+        """Read the lines of ``metrics.jsonl``: all, or one kind: ``"train"``, ``"val"``, ``"lens"``, ``"note"`` or ``"end"``."""
         return [line for line in self._lines("metrics.jsonl") if kind is None or line.get("kind") == kind]
 
     @property
     def chosen(self) -> Line | None:
-        """The validation of the best model; ``None`` before the first validation."""
+        """The validation metrics of the best model; ``None`` before the first validation."""
         best = [line for line in self.metrics("val") if line["best"]]
         return best[-1] if best else None
 
     def openings(self) -> list[Line]:
-        """The openings of the test set."""
+        """Read the openings of the test set."""
         return self._lines("openings.jsonl")
 
     def evaluations(self) -> list[Line]:
-        """The evaluations after the training."""
+        """Read the evaluations after training."""
         return self._lines("evaluations.jsonl")
 
     @property
     def finished(self) -> bool:
-        """Whether the training has ended."""
+        """Whether training has ended."""
         return bool(self.metrics("end"))
 
     @property
     def checkpoint_step(self) -> int | None:
-        """The step from which the training would continue; ``None`` without a checkpoint."""
+        """The step of the last checkpoint, from which the run can be resumed; ``None`` without a checkpoint."""
         return read_step(self.folder / "last.safetensors")
 
     def log(self, kind: str, **values: Any) -> None:
@@ -146,17 +146,17 @@ class Run:
         """Append a line to ``openings.jsonl``, and sync it to disk.
 
         Args:
-            why: the reason, in words.
+            why: the reason, as text.
             model: the evaluated model.
-            evaluating: the opening belongs to an evaluation that ends with `close_opening`: where that was killed, the
-                same evaluation of the same model continues the opening, and it is counted once.
+            evaluating: whether the opening belongs to an evaluation that ends with `close_opening`.  If that evaluation is
+                killed, repeating it for the same model continues the opening, which is counted once.
         """
         steps = self.metrics()
         file = Path(model) if model.endswith(".safetensors") else self.folder / f"{model}.safetensors"
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
         pending = {"why": str(why), "model": model, "sha256": sha256}
         if evaluating:
-            # the same evaluation, which was killed after its line was written
+            # the same evaluation was killed after its line was written
             known, count = self._pending_opening() or {}, len(self.openings())
             if known.items() >= {**pending, "opening": count}.items():
                 return
@@ -174,7 +174,7 @@ class Run:
         self._append("openings.jsonl", line, sync=True)
 
     def close_opening(self) -> None:
-        """Record that the evaluation of the last opening has ended: the next opening is a new one."""
+        """Record that the evaluation of the last opening has ended, so that the next opening is counted separately."""
         (self.folder / PENDING).unlink(missing_ok=True)
 
     def _pending_opening(self) -> Line | None:
@@ -185,14 +185,14 @@ class Run:
         return pending if isinstance(pending, dict) and "opening" in pending else None
 
     def record_evaluation(self, part: str, metrics: Mapping[str, float], *, model: str) -> None:
-        """Append a line to ``evaluations.jsonl``; one of the test part names the opening that it belongs to.
+        """Append a line to ``evaluations.jsonl``; for the test part, it contains the number of the opening.
 
-        An evaluation that was killed and is continued is recorded once.
+        An evaluation that is repeated after it was killed is recorded once.
         """
         one_of("part", part, ("test", "val"))
         opening = len(self.openings()) if part == "test" else None
         if opening == 0:
-            raise ValueError("part must not be 'test' for a run whose test set was never opened")
+            raise ValueError("part must be 'val' for a run whose test set was never opened, but it is 'test'")
         line = {"part": part, "model": model, "opening": opening, "metrics": _finite(plain(metrics))}
         pending = self._pending_opening()
         if pending is not None:
@@ -204,15 +204,15 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Lock the folder while a process trains in it; the system releases the lock when that process ends."""
-        refusal = RuntimeError(f"{self.folder} must be trained by one process, but another one is at it")
+        """Lock the folder during training; the operating system releases the lock when the process ends."""
+        refusal = RuntimeError(f"{self.folder} must be used by one training process, but another one is running")
         with hold_lock(self.folder / ".lock", refusal):
-            for left in self.folder.glob("*.part"):  # by a process that was killed
+            for left in self.folder.glob("*.part"):  # files of a process that was killed
                 left.unlink()
             yield
 
-    def seal_metrics(self) -> tuple[int, str]:
-        """Sync ``metrics.jsonl``; its length and checksum, for a checkpoint."""
+    def sync_metrics(self) -> tuple[int, str]:
+        """Sync ``metrics.jsonl`` to disk, and return its length and checksum, for a checkpoint."""
         file = self.folder / "metrics.jsonl"
         if not file.exists():
             return 0, hashlib.sha256().hexdigest()
@@ -221,33 +221,33 @@ class Run:
             return os.fstat(opened.fileno()).st_size, hashlib.file_digest(opened, "sha256").hexdigest()
 
     def check_metrics(self, size: int, sha256: str | None, allow_changes: bool = False) -> list[str]:
-        """Check that ``metrics.jsonl`` starts with the lines that it had at a checkpoint.
+        """Check that ``metrics.jsonl`` begins with the lines that it had at a checkpoint.
 
         Args:
             size: its length at the checkpoint.
-            sha256: its checksum at the checkpoint; ``None`` where that was not stored.
-            allow_changes: return the difference instead of refusing it.
+            sha256: its checksum at the checkpoint; ``None`` if that was not stored.
+            allow_changes: return the difference instead of raising an error.
         """
         file = self.folder / "metrics.jsonl"
         content = file.read_bytes()[:size] if file.exists() else b""
         if len(content) < size:
             problem = f"metrics.jsonl had {size:,} bytes at the last checkpoint and has {len(content):,}"
         elif sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-            problem = f"the first {size:,} bytes of metrics.jsonl are not those of the last checkpoint"
+            problem = f"the first {size:,} bytes of metrics.jsonl have changed since the last checkpoint"
         else:
             return []
         if not allow_changes:
             raise ValueError(
-                f"{file} must be as it was left, but {problem}; restore it from a copy, "
+                f"{file} must not change between checkpoint and resumption, but {problem}; restore it from a copy, "
                 "or allow_changes=True (--allow-changes) continues with the existing files"
             )
         return [problem]
 
     def check_best(self, allow_changes: bool = False) -> list[str]:
-        """Check the checksums of ``best.safetensors``, which no later epoch may replace.
+        """Check the checksums of ``best.safetensors``, which remains in the run if no later epoch is better.
 
         Args:
-            allow_changes: return the damage instead of refusing it.
+            allow_changes: return the damage instead of raising an error.
         """
         from likewise.train.checkpoint import check_model
 
@@ -263,10 +263,10 @@ class Run:
             return [f"{file.name} is damaged"]
         return []
 
-    def forget_after(self, size: int) -> None:
-        """Truncate ``metrics.jsonl`` to the state of a checkpoint: later lines will be measured again."""
+    def truncate_metrics(self, size: int) -> None:
+        """Truncate ``metrics.jsonl`` to its length at a checkpoint; later lines will be measured again."""
         file = refuse_link(self.folder / "metrics.jsonl")
-        if file.exists() and file.stat().st_size > size:  # a longer file would be filled with zeros
+        if file.exists() and file.stat().st_size > size:  # truncating to a larger size would append zeros
             os.truncate(file, size)
 
     def _lines(self, name: str) -> list[Line]:
@@ -274,8 +274,10 @@ class Run:
         if not file.exists():
             return []
         lines = []
-        for text in file.read_bytes().split(b"\n"):  # text has other ends of lines, which JSON leaves inside strings
-            with suppress(ValueError):  # a process that was killed may leave half a line
+        for text in file.read_bytes().split(
+            b"\n"
+        ):  # str.splitlines also splits at characters that JSON allows in strings
+            with suppress(ValueError):  # a killed process can leave an incomplete line
                 line = json.loads(text)
                 if isinstance(line, dict):
                     lines.append(line)
@@ -286,21 +288,21 @@ class Run:
         text = json.dumps(_finite(plain(line)), ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         with name_file(self.folder / name), refuse_link(self.folder / name).open("a+b") as file:
             if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
-                text = b"\n" + text  # an incomplete line stays separate
+                text = b"\n" + text  # after an incomplete line
             file.write(text)
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
 
 
-def surroundings(device: torch.device | None = None) -> dict[str, Any]:
-    """The environment of a run: versions, hardware, the commit of the current folder.
+def describe_environment(device: torch.device | None = None) -> dict[str, Any]:
+    """Return the environment of a run: versions, hardware, and the commit of the current folder.
 
     Args:
         device: the device of the computation; ``None``: a GPU if available.
 
     Examples:
-        >>> sorted(surroundings())
+        >>> sorted(describe_environment())
         ['commit', 'hardware', 'versions']
     """
     packages = ("torch", "numpy", "pillow", "accelerate", "safetensors")
@@ -325,7 +327,7 @@ def surroundings(device: torch.device | None = None) -> dict[str, Any]:
 
 
 def command_line() -> str:
-    """The command of this process, as it can be typed again.
+    """Return the command line of this process, quoted for a shell and without secrets.
 
     Examples:
         >>> isinstance(command_line(), str)
@@ -341,7 +343,7 @@ def command_line() -> str:
 
 
 def now() -> str:
-    """The time, with its zone.
+    """Return the current time in UTC, in ISO format.
 
     Examples:
         >>> now().endswith("+00:00")
@@ -351,7 +353,7 @@ def now() -> str:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to types of YAML and JSON: mappings, lists, numbers, strings.
+    """Convert a value to the types of YAML and JSON: mappings, lists, numbers and strings.
 
     Examples:
         >>> plain({"betas": (0.9, 0.999), "root": Path("photos")})
@@ -365,7 +367,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Enum):
         return plain(value.value)
-    for kind in (int, float, str):  # numpy's are some of these, but YAML does not know them
+    for kind in (int, float, str):  # NumPy scalars are instances of these, but cannot be written as YAML
         if isinstance(value, kind):
             return kind(value)
     if hasattr(value, "tolist"):
@@ -374,7 +376,7 @@ def plain(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON does not represent."""
+    """Replace NaN and infinities, which JSON cannot represent, by ``None``."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list):

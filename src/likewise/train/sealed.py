@@ -1,4 +1,4 @@
-"""The sealed test set: it is read only after its opening was recorded."""
+"""The sealed test set, which is read only after its opening has been recorded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class Sealed(Generic[T]):
-    """A test set that must be opened, which is recorded in a run first.
+    """A test set that can only be used after its opening has been recorded in a run.
 
-    The data are created only when opened, so that before there is nothing to look at: it has no
-    length, no labels and no images, it is not copied and not pickled.
+    The data set is created when it is opened.  Before that there is nothing to look at: a sealed test set has no length,
+    labels or images, and cannot be copied or pickled.
 
     Args:
-        make: makes the test set.
-        description: a description that can be read without opening.
+        make: a function that creates the test set.
+        description: a description that is available without opening.
 
     Examples:
         >>> import tempfile
@@ -40,36 +40,34 @@ class Sealed(Generic[T]):
 
     def __init__(self, make: Callable[[], T], description: str) -> None:
         if not callable(make):
-            raise TypeError(
-                f"make must be a function that makes the test set, so that it is not there before, but it is {make!r}"
-            )
+            raise TypeError(f"make must be a function that creates the test set when it is opened, but it is {make!r}")
         self._description = description
 
-        def opened(run: Run, why: str, model: str, evaluating: bool) -> T:
+        def open_sealed(run: Run, why: str, model: str, evaluating: bool) -> T:
             if not isinstance(run, Run):
                 raise TypeError(
-                    f"run must be a Run, in which the opening is recorded, but it is a {type(run).__name__}"
+                    f"run must be the Run in which the opening is recorded, but it is a {type(run).__name__}"
                 )
             if not isinstance(why, str) or not why.strip():
-                raise ValueError(f"why must be a reason in words, but it is {why!r}")
+                raise ValueError(f"why must be a reason, as text, but it is {why!r}")
             Run.record_opening(run, why, model, evaluating=evaluating)  # not the method of a subclass
             return make()
 
-        self._open = opened
+        self._open = open_sealed
 
     @property
     def description(self) -> str:
-        """The description."""
+        """The description, available without opening."""
         return self._description
 
     def open(self, run: Run, why: str, *, model: str = "best", evaluating: bool = False) -> T:
-        """Record that the test set is opened, then make it.
+        """Record the opening in a run, then create and return the test set.
 
         Args:
-            run: the run that it is opened for.
-            why: the reason, in words.
-            model: which of the run's models is evaluated: ``"best"``, ``"model"`` or a path.
-            evaluating: an evaluation follows that ends with ``run.close_opening()``: see `Run.record_opening`.
+            run: the run for which the test set is opened.
+            why: the reason, as text.
+            model: the model of the run that is evaluated: ``"best"``, ``"model"`` or a path.
+            evaluating: whether an evaluation follows that ends with ``run.close_opening()``; see `Run.record_opening`.
         """
         return self._open(run, why, model, evaluating)
 

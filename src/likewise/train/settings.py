@@ -1,4 +1,4 @@
-"""Settings of a training besides its model, loss and data: three frozen values that the run records."""
+"""Settings of a training run: optimizer, schedule, and everything else; the run records all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OnCollapse = Literal["stop", "warn"]
 _POSITIVE = Hyper("", above=0.0)
 _NOT_NEGATIVE = Hyper("", at_least=0.0)
 _BELOW_ONE = Hyper("", at_least=0.0, below=1.0)
-_SHARE = Hyper("", at_least=0.0, at_most=1.0)
+_FRACTION = Hyper("", at_least=0.0, at_most=1.0)
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class OptimizerConfig:
 
     Args:
         name: ``"AdamW"``, ``"Adam"``, ``"RMSprop"`` or ``"SGD"``.
-        lr: the learning rate of every group without a separate one.
-        lrs: learning rates by group: those that the model names (``"trunk"`` and ``"head"`` of an `Embedder`, else
-            ``"model"``), ``"loss"``, or a parameter of the loss by its name (``"proxies"``, ``"beta"``).  A loss that
-            suggests a rate for its own parameters keeps it unless one is given here.
+        lr: the learning rate of all groups that ``lrs`` does not name.
+        lrs: learning rates by group: the groups of the model (``"trunk"`` and ``"head"`` of an `Embedder`, else
+            ``"model"``), ``"loss"``, or the name of a parameter of the loss (``"proxies"``, ``"beta"``).  A rate given here
+            replaces the one that a loss suggests for its parameters.
         weight_decay: the weight decay of all groups.
         momentum: the momentum of RMSprop and SGD.
         betas: the decay rates of the two moments of Adam and AdamW.
@@ -56,14 +56,14 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         one_of("name", self.name, get_args(OptimizerName))
-        _store(self, _POSITIVE, "lr")
-        _store(self, _NOT_NEGATIVE, "weight_decay", "momentum", "eps")
-        _store(self, _BELOW_ONE, "alpha")
+        _check_numbers(self, _POSITIVE, "lr")
+        _check_numbers(self, _NOT_NEGATIVE, "weight_decay", "momentum", "eps")
+        _check_numbers(self, _BELOW_ONE, "alpha")
         if not isinstance(self.betas, Sequence) or len(self.betas) != 2:
             raise ValueError(f"betas must be two numbers, but it is {self.betas!r}")
-        lrs = {group: _number(f"lrs[{group!r}]", lr, _NOT_NEGATIVE) for group, lr in self.lrs.items()}
+        lrs = {group: _check_number(f"lrs[{group!r}]", lr, _NOT_NEGATIVE) for group, lr in self.lrs.items()}
         object.__setattr__(self, "lrs", lrs)
-        object.__setattr__(self, "betas", tuple(_number("betas", each, _BELOW_ONE) for each in self.betas))
+        object.__setattr__(self, "betas", tuple(_check_number("betas", each, _BELOW_ONE) for each in self.betas))
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class ScheduleConfig:
     """Schedule of the learning rates: one factor for all groups.
 
     Args:
-        name: ``"constant"``; ``"step"``, times ``gamma`` after every ``step`` epochs; ``"cosine"``, half a wave from 1 down
-            to ``floor`` at the end of the last epoch.
-        warmup: epochs at the beginning over which the factor rises linearly to its full value.
-        step: epochs between two steps.
+        name: ``"constant"``; ``"step"``: multiply by ``gamma`` after every ``step`` epochs; ``"cosine"``: decrease from 1 to
+            ``floor`` at the end of the last epoch, along half a cosine.
+        warmup: number of epochs at the beginning in which the factor increases linearly to its full value.
+        step: number of epochs between two steps.
         gamma: the factor of a step.
         floor: the last factor of a cosine.
 
@@ -94,13 +94,13 @@ class ScheduleConfig:
 
     def __post_init__(self) -> None:
         one_of("name", self.name, get_args(ScheduleName))
-        _store(self, _NOT_NEGATIVE, "warmup")
+        _check_numbers(self, _NOT_NEGATIVE, "warmup")
         whole_number("step", self.step, 1)
-        _store(self, _POSITIVE, "gamma")
-        _store(self, _SHARE, "floor")
+        _check_numbers(self, _POSITIVE, "gamma")
+        _check_numbers(self, _FRACTION, "floor")
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """The factor of a step; it depends only on the number of the step, so that nothing is stored.
+        """Return the factor of a step, which depends on nothing but the number of the step.
 
         Args:
             step: the number of steps before it.
@@ -120,33 +120,34 @@ class ScheduleConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of a training: its length, validation, precision and records.
+    """Settings of a training run: duration, validation, precision and logging.
 
     Args:
         epochs: the number of epochs.
-        validate_every: epochs between two validations; 0 for none.  The first one is before the first epoch.
-        metric: the metric of the validation that chooses the best model.
+        validate_every: number of epochs between two validations, the first of which precedes training; 0: no validation.
+        metric: the validation metric that selects the best model.
         ks: values of k for recall@k, always including 1; ``None``: those of the data set if it is
             known, else 1, 2, 4 and 8.
         patience: stop after this number of validations without improvement; ``None``: never.
-        trunk_warmup: epochs at the beginning in which the trunk is frozen.
-        mine_every: epochs between two minings of a sampler that mines, by the embeddings of all training images; ``None``: 1.
+        trunk_warmup: number of epochs at the beginning in which the trunk is frozen.
+        mine_every: number of epochs after which all training images are embedded again for a sampler or a loss that mines;
+            ``None``: 1.
         mine_steps: the same interval in steps instead of epochs.
         accumulate: number of batches whose gradients are averaged in one step.
-        chunk: number of images in one forward pass of the model; ``None``: the whole batch.  The loss still sees the whole
-            batch: a larger batch is embedded in chunks, and each chunk is embedded a second time for its gradients.
+        chunk: number of images in one forward pass of the model; ``None``: the whole batch.  The loss is always that of the
+            whole batch: a larger batch is embedded in chunks, and each chunk is embedded again for its gradients.
         clip: the largest norm of the gradients of all parameters together.
-        clip_value: the largest absolute value of each number of the gradients; before ``clip``, where both are given.
+        clip_value: the largest absolute value of each entry of the gradients; applied before ``clip``.
         ema: validate and save an exponential moving average of the parameters, with this decay per step.
         precision: ``"no"``, ``"bf16"`` or ``"fp16"``: mixed precision of the model; losses compute in float32.
         compile: run the model through ``torch.compile``.
-        channels_last: the memory layout in which convolutions on a GPU are fast; ``None``: on a GPU only.
+        channels_last: use the memory format in which convolutions on a GPU are fast; ``None``: on a GPU only.
         graph: record a step as a CUDA graph and replay it, which saves Python and launch overhead; ``None``: on a GPU, if
-            the step can be recorded; the log tells whether it was.
-        checkpoint_minutes: the maximum time between two checkpoints; an epoch also ends with one if it takes less
-            than a hundredth of the time since the one before.
-        log_every: steps between two lines of the log.
-        trackers: names of Accelerate's trackers (``"tensorboard"``, ``"wandb"``, …) that get the same values.
+            the step can be recorded; the log contains the reason if it cannot.
+        checkpoint_minutes: the maximum time between two checkpoints; a checkpoint is also saved at the end of an epoch if
+            that takes less than a hundredth of the time since the last one.
+        log_every: number of steps between two lines of the log.
+        trackers: names of Accelerate's trackers (``"tensorboard"``, ``"wandb"``, …) that receive the same values.
         on_collapse: what to do when all embeddings collapse to one point: ``"stop"`` or ``"warn"``.
 
     Examples:
@@ -191,48 +192,48 @@ class TrainConfig:
         if self.ks is not None:
             object.__setattr__(self, "ks", check_ks(self.ks))
         if self.mine_every is not None and self.mine_steps is not None:
-            raise ValueError("mine_steps must not be given together with mine_every, but it is " + str(self.mine_steps))
+            raise ValueError(f"mine_steps must be None if mine_every is given, but it is {self.mine_steps}")
         for name in ("clip", "clip_value"):
             if getattr(self, name) is not None:
-                _store(self, _POSITIVE, name)
+                _check_numbers(self, _POSITIVE, name)
         if self.ema is not None:
-            _store(self, _BELOW_ONE, "ema")
-        _store(self, _NOT_NEGATIVE, "checkpoint_minutes")
-        _switch("compile", self.compile)
+            _check_numbers(self, _BELOW_ONE, "ema")
+        _check_numbers(self, _NOT_NEGATIVE, "checkpoint_minutes")
+        _check_bool("compile", self.compile)
         for name in ("channels_last", "graph"):
             if getattr(self, name) is not None:
-                _switch(name, getattr(self, name))
+                _check_bool(name, getattr(self, name))
         one_of("precision", self.precision, get_args(Precision))
         one_of("on_collapse", self.on_collapse, get_args(OnCollapse))
         if isinstance(self.trackers, str):
-            raise TypeError(f"trackers must be several names, but it is one string, {self.trackers!r}")
+            raise TypeError(f"trackers must be a list of names, but it is a string, {self.trackers!r}")
         object.__setattr__(self, "trackers", tuple(self.trackers))
 
 
 def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
-    """The k of recalls, in order and with 1 among them.
+    """Check values of k for recall@k; return them sorted and including 1.
 
     Examples:
         >>> check_ks([100, 10])
         (1, 10, 100)
     """
     if isinstance(ks, str) or not isinstance(ks, Sequence) or not ks:
-        raise TypeError(f"ks must be several whole numbers such as 1 10 100, but it is {ks!r}")
+        raise TypeError(f"ks must be a list of whole numbers such as 1 10 100, but it is {ks!r}")
     return tuple(sorted({1, *(whole_number("each of ks", k, 1) for k in ks)}))
 
 
-def _number(name: str, value: object, limits: Hyper) -> float:
+def _check_number(name: str, value: object, limits: Hyper) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not limits.allows(float(value)):
         raise ValueError(f"{name} must be a number {limits.limits()}, but it is {value!r}")
     return float(value)
 
 
-def _store(settings: object, limits: Hyper, *names: str) -> None:
-    """Check numbers of a frozen value, and convert them to Python numbers: NumPy's cannot be written as YAML."""
+def _check_numbers(settings: object, limits: Hyper, *names: str) -> None:
+    """Check numbers of a frozen dataclass, and convert them to Python floats: NumPy scalars cannot be written as YAML."""
     for name in names:
-        object.__setattr__(settings, name, _number(name, getattr(settings, name), limits))
+        object.__setattr__(settings, name, _check_number(name, getattr(settings, name), limits))
 
 
-def _switch(name: str, value: object) -> None:
+def _check_bool(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, but it is {value!r}")

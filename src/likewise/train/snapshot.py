@@ -1,4 +1,4 @@
-"""The state of a training: saved in a checkpoint and restored from it."""
+"""The state of a training run, which is saved in a checkpoint and restored from it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from likewise.train.step import Loss
 
 @dataclass
 class Progress:
-    """The progress of a training: the content of a checkpoint other than tensors.
+    """The progress of a training run: the content of a checkpoint except tensors.
 
     Examples:
         >>> Progress().step
@@ -50,14 +50,14 @@ class Progress:
 
 
 class Snapshot:
-    """The tensors and generators of a training, and the file that they are saved in.
+    """The tensors and random number generators of a training run, and the file in which they are saved.
 
     Args:
         file: the checkpoint.
         model: the model.
         loss: the loss; its parameters, buffers and generators are saved too.
-        average: the averaged model, or ``None``.
-        batches: the training data; the generator of torch's loaders is saved.
+        average: the moving average of the model, or ``None``.
+        batches: the training data; the generator of a torch loader is saved too.
         optimizer: the optimizer.
         accelerator: the processes.
     """
@@ -78,14 +78,14 @@ class Snapshot:
         self._loss, self._batches = loss, batches
 
     def generators(self) -> list[torch.Generator]:
-        """The random number generators of the loss, its miners and torch's loaders."""
+        """List the random number generators of the loss, its miners and a torch loader."""
         parts = list(self._loss.modules()) if isinstance(self._loss, nn.Module) else []
         holders = [*(getattr(part, "miner", None) for part in parts), *parts, self._batches]
         found = [getattr(each, "generator", None) for each in holders]
         return list({id(each): each for each in found if isinstance(each, torch.Generator)}.values())
 
     def save(self, progress: Progress, description: Mapping[str, Any]) -> None:
-        """Write the file; the main process writes for all."""
+        """Write the file, on the main process."""
         rng_states = gather_object([rng_tensors()])
         if not self.accelerator.is_main_process:
             return
@@ -100,7 +100,7 @@ class Snapshot:
         save_checkpoint(self.file, tensors, state)
 
     def read(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-        """The tensors and the state of the file; both are empty if there is none."""
+        """Read the tensors and the other state of the file; both are empty if there is no file."""
         return load_checkpoint(self.file) if self.file.exists() else ({}, {})
 
     def load(self, tensors: Mapping[str, Mapping[str, Tensor]], state: dict[str, Any]) -> Progress:
@@ -111,7 +111,9 @@ class Snapshot:
             generator.set_state(tensors["generators"][str(place)])
         load_optimizer(self.optimizer, tensors.get("optimizer", {}))
         rank = self.accelerator.process_index
-        rng_state = tensors.get(f"rng_state {rank}", tensors.get(f"chance {rank}"))  # in older checkpoints
+        rng_state = tensors.get(
+            f"rng_state {rank}", tensors.get(f"chance {rank}")
+        )  # older checkpoints use the second name
         if rng_state is not None:
             load_rng_state(rng_state)
         scaler = state.pop("scaler")

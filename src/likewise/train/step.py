@@ -1,4 +1,4 @@
-"""One training step: forward, loss, backward, update; run from Python, or recorded once and replayed."""
+"""One training step: forward, loss, backward, update; run from Python, or recorded as a CUDA graph."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from likewise.distributed import distributed_batch
 from likewise.formula import can_read_values
 from likewise.train.chunks import Chunks
-from likewise.train.guards import insist_on
+from likewise.train.guards import require_finite
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 WARM = 4
-"""Steps before one is recorded: cuDNN chooses algorithms, and optimizers allocate their state."""
+"""Number of steps before one is recorded: cuDNN selects algorithms, and optimizers allocate their state."""
 
 
 class Meter:
-    """The sum and number of losses, and the first that was not finite, computed on the device without synchronizing.
+    """The sum and number of losses, and the first loss that is not finite, computed on the device without synchronization.
 
     Examples:
         >>> meter = Meter(torch.device("cpu"))
@@ -40,7 +40,7 @@ class Meter:
         self._bad = torch.full((), -1, dtype=torch.int64, device=device)
 
     def add(self, value: Tensor) -> None:
-        """Count a loss."""
+        """Add a loss."""
         value = value.detach()
         self._sum.add_(value)
         self._bad.copy_(torch.where((self._bad < 0) & ~value.isfinite(), self._count, self._bad))
@@ -48,22 +48,22 @@ class Meter:
 
     @property
     def count(self) -> int:
-        """The number of losses; it synchronizes, as do the next two methods."""
+        """The number of losses; reading it synchronizes, as the next two methods do."""
         return int(self._count)
 
     def first_bad(self) -> int | None:
-        """The number of losses before the first that was not finite, or ``None``."""
+        """Return the number of losses before the first one that is not finite, or ``None``."""
         bad = int(self._bad)
         return None if bad < 0 else bad
 
     def mean(self) -> float:
-        """The mean; resets the meter."""
+        """Return the mean, and reset the meter."""
         mean = float(self._sum) / max(self.count, 1)
         self.load([0.0, 0.0])
         return mean
 
     def state(self) -> list[float]:
-        """Sum and number, for a checkpoint."""
+        """Return sum and number, for a checkpoint."""
         return [float(self._sum), float(self._count)]
 
     def load(self, state: Sequence[float]) -> None:
@@ -77,7 +77,7 @@ class Average:
     """An exponential moving average of a model's parameters; buffers are copied.
 
     Args:
-        model: the model that is trained.
+        model: the trained model.
         decay: the decay of the average per step.
 
     Examples:
@@ -109,14 +109,14 @@ class Step:
 
     Args:
         accelerator: device, precision and processes.
-        model: from images to embeddings, as it is called in training (compiled, or wrapped for several processes).
-        loss: of embeddings and labels.
-        optimizer: prepared by the accelerator.
-        meter: receives every loss.
-        average: is updated after every step.
-        clip: the largest norm of all gradients.
-        clip_value: the largest absolute value of each number of the gradients.
-        watch: check every loss before the backward pass; on a GPU this synchronizes.
+        model: the network that maps images to embeddings, compiled or wrapped for several processes if needed.
+        loss: a function of embeddings and labels.
+        optimizer: an optimizer that the accelerator has prepared.
+        meter: the meter to which every loss is added.
+        average: the moving average to update after every step, or ``None``.
+        clip: the largest norm of the gradients of all parameters together.
+        clip_value: the largest absolute value of each entry of the gradients.
+        watch: check every loss before the backward pass, which synchronizes on a GPU.
         chunk: number of images in one forward pass of the model; ``None``: the whole batch.
 
     Examples:
@@ -184,14 +184,14 @@ class Step:
         """Compute the loss of embeddings and back-propagate."""
         if can_read_values(embeddings):  # before the loss raises a less specific error
             finite = bool(embeddings.detach().isfinite().all())
-            insist_on(0.0 if finite else math.nan, "the embeddings were not finite", self.accelerator)
-        with distributed_batch():  # the loss of the whole batch, of which this process has a share
+            require_finite(0.0 if finite else math.nan, "the embeddings were not finite", self.accelerator)
+        with distributed_batch():  # the loss of the whole batch, of which this process holds some rows
             value = self.loss(embeddings if embeddings.dtype == torch.float64 else embeddings.float(), labels)
         if not isinstance(value, Tensor) or value.ndim:
             what = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
             raise ValueError(f"loss must return one number, but it returns {what}")
         if self.watch:
-            insist_on(float(value.detach()), "the loss was {value}", self.accelerator)
+            require_finite(float(value.detach()), "the loss was {value}", self.accelerator)
         self.meter.add(value)
         self.accelerator.backward(value if parts == 1 else value / parts)
 
@@ -209,7 +209,7 @@ class Step:
 
 
 class Unrecordable(RuntimeError):  # noqa: N818
-    """A step cannot be recorded as a CUDA graph; the message tells why.
+    """Raised if a step cannot be recorded as a CUDA graph; the message is the reason.
 
     Examples:
         >>> raise Unrecordable("the loss waits for the device")
@@ -219,7 +219,7 @@ class Unrecordable(RuntimeError):  # noqa: N818
 
 
 class RecordedStep:
-    """A step that is recorded as a CUDA graph and replayed, without the cost of Python and kernel launches.
+    """A step that is recorded as a CUDA graph and replayed, which saves the overhead of Python and kernel launches.
 
     The first steps, and batches of other shapes, run without the graph.  Learning rates must be tensors.
 
@@ -245,13 +245,13 @@ class RecordedStep:
     def possible(
         device: torch.device, *, processes: int, accumulate: int, precision: str, compiled: bool, chunk: int | None
     ) -> str | None:
-        """The reason why a training cannot use it, or ``None``."""
+        """Return the reason why steps cannot be recorded, or ``None``."""
         reasons = {
             f"the device is {device.type}, not cuda": device.type != "cuda",
             "there are several processes": processes > 1,
             "gradients are accumulated": accumulate > 1,
-            "a batch goes through the model in chunks, with rng states restored in between": chunk is not None,
-            "float16 scales gradients by observed values": precision == "fp16",
+            "a batch is embedded in chunks, which restores states of random number generators": chunk is not None,
+            "the gradient scaling of float16 reads values": precision == "fp16",
             "the model is compiled": compiled,
         }
         return next((reason for reason, holds in reasons.items() if holds), None)
@@ -308,5 +308,5 @@ def _renew_rng_state(device: torch.device, state: Tensor) -> None:
 
 
 def _buffers(loss: Loss) -> list[int]:
-    """The addresses of the buffers of a loss."""
+    """List the addresses of the buffers of a loss."""
     return [each.data_ptr() for each in loss.buffers()] if isinstance(loss, nn.Module) else []

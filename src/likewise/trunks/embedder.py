@@ -1,4 +1,4 @@
-"""From images to embeddings: a trunk, a pooling, a head, and unit length."""
+"""Embedder: a trunk, a pooling, a head, and normalization to unit length."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ def _mlp(features: int, dim: int) -> nn.Module:
 
 
 OTHER = "other."
-"""Prefix of the tensor names of a second tower in a file, see `likewise.trunks.TwoTowers`."""
+"""The prefix of the tensor names of a second tower in a file; see `likewise.trunks.TwoTowers`."""
 
 HEADS: Mapping[str, Callable[[int, int], nn.Module]] = {
     "linear": nn.Linear,
     "mlp": _mlp,
     "none": lambda features, dim: nn.Identity(),
 }
-"""Names of the heads of an `Embedder`."""
+"""The heads of an `Embedder`, by name."""
 
 
 class Embedder(nn.Module):
-    """A network from preprocessed images ``(B, C, H, W)`` to embeddings ``(B, dim)``.
+    """A network that maps preprocessed images ``(B, C, H, W)`` to embeddings ``(B, dim)``.
 
     Args:
-        trunk: a name that `likewise.trunks.build` knows, or any module from images to maps ``(B, C, H, W)`` or vectors
-            ``(B, C)`` that has its number of channels ``C`` as ``out_features`` (or ``num_features``, as timm's have);
-            or a `likewise.trunks.TextTrunk`, from token ids to vectors.
-        dim: the size of the embeddings; ``None``, with ``head="none"``, is that of the trunk.
+        trunk: a name for `likewise.trunks.build`; or a module that maps images to feature maps ``(B, C, H, W)`` or vectors
+            ``(B, C)``, with the number of channels ``C`` as ``out_features`` (or ``num_features``, as in timm); or a
+            `likewise.trunks.TextTrunk`, which maps token ids to vectors.
+        dim: the size of the embeddings; ``None`` with ``head="none"``: that of the trunk.
         pool: ``"avg"``, ``"max"``, ``"avg+max"`` (their sum) or ``"gem"``; vectors are not pooled.
-        head: ``"linear"``, ``"mlp"`` (one hidden layer as wide as the trunk), or ``"none"``.
+        head: ``"linear"``, ``"mlp"`` (one hidden layer with the width of the trunk), or ``"none"``.
         normalize: scale embeddings to unit length.
-        freeze_bn: keep the trunk's batch norm layers fixed: always in eval mode, and without gradient.
-        layer_norm: normalize the pooled features of each image, without learned parameters, before the head, as
-            ProxyNCA++ does (Teh et al. 2020).
-        freeze: ``"trunk"``: only the head learns; trunk and pooling stay in eval mode and without gradient, and `forward` also
-            takes their output, ``(B, C)``, as `features` returns it.  A model file does not keep this.
-        weights: of a trunk that is given by its name: see `likewise.trunks.build`.
+        freeze_bn: freeze the batch norms of the trunk: always in evaluation mode, without gradient.
+        layer_norm: apply layer normalization without learned parameters to the pooled features, as ProxyNCA++ does
+            (Teh et al. 2020).
+        freeze: ``"trunk"``: train only the head.  Trunk and pooling stay in evaluation mode, without gradient, and
+            `forward` also accepts the result of `features`, ``(B, C)``.  It is not stored in the file of a model.
+        weights: weights of a trunk that is given by name; see `likewise.trunks.build`.
 
     Attributes:
         trunk: the network.
@@ -84,11 +84,13 @@ class Embedder(nn.Module):
         if freeze not in (None, "trunk"):
             raise ValueError(f"freeze must be 'trunk' or None, but it is {freeze!r}")
         if freeze == "trunk" and head == "none":
-            raise ValueError("head must not be 'none' with freeze='trunk': there would be nothing to train")
+            raise ValueError(
+                "head must be 'linear' or 'mlp' with freeze='trunk', which trains only the head, but it is 'none'"
+            )
         if isinstance(trunk, str):
             trunk = build(trunk, weights=weights)
         elif weights is not None:
-            raise ValueError("weights must be None for a trunk that is a module, but it is " + repr(weights))
+            raise ValueError(f"weights must be None for a trunk that is a module, but it is {weights!r}")
         features = _features_of(trunk)
         self.trunk = trunk
         self.dim = _dim_of(dim, head, features)
@@ -110,7 +112,7 @@ class Embedder(nn.Module):
         return [each for each in self.trunk.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
 
     def train(self, mode: bool = True) -> Self:
-        """Switch to training or evaluation; frozen batch norms and a frozen trunk stay in evaluation."""
+        """Set training or evaluation mode; frozen batch norms and a frozen trunk stay in evaluation mode."""
         super().train(mode)
         if self.freeze == "trunk":
             self.trunk.eval()
@@ -121,14 +123,14 @@ class Embedder(nn.Module):
         return self
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embeddings ``(B, dim)`` of preprocessed images; in float32 at least where they are of unit length."""
+        """Compute embeddings ``(B, dim)`` of preprocessed images; normalized ones are at least float32."""
         is_features = self.freeze == "trunk" and images.ndim == 2 and images.is_floating_point()
         features = images if is_features else self.features(images)
         embeddings: Tensor = self.head(self.norm(features))
         return _unit(embeddings) if self.normalize else embeddings
 
     def features(self, images: Tensor) -> Tensor:
-        """The input of the head: the pooled output of the trunk, ``(B, C)``.
+        """Compute the input of the head: the pooled output of the trunk, ``(B, C)``.
 
         Examples:
             >>> Embedder("convnet", 64).features(torch.zeros(2, 1, 32, 32)).shape
@@ -144,7 +146,7 @@ class Embedder(nn.Module):
         return features
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Trained parameters as ``"trunk"`` and ``"head"`` (with the pooling), so that each can have its learning rate.
+        """Return the trained parameters as ``"trunk"`` and ``"head"`` (with the pooling), for separate learning rates.
 
         Examples:
             >>> groups = Embedder("convnet", 64).parameter_groups()
@@ -159,7 +161,7 @@ class Embedder(nn.Module):
         return {"trunk": of_trunk, "head": others}
 
     def card(self, *, classes: Sequence[str] | None = None, metrics: Mapping[str, float] | None = None) -> Card:
-        """The card that `save` writes: everything but the numbers.
+        """Return the card that `save` writes: everything except the tensors.
 
         Examples:
             >>> Embedder("convnet", 64).card(metrics={"R@1": 0.9}).metrics
@@ -186,13 +188,13 @@ class Embedder(nn.Module):
         classes: Sequence[str] | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Write everything into one safetensors file; see `likewise.trunks.read_card` for its content.
+        """Write the model and its card to one safetensors file; `likewise.trunks.read_card` reads the card.
 
-        The file is replaced atomically, so that a crash leaves the old one.
+        The file is replaced atomically: after a crash, the old one is still complete.
 
         Args:
-            path: the file, which ends in ``.safetensors``.
-            classes: names of the classes it was trained on.
+            path: a file that ends in ``.safetensors``.
+            classes: names of the training classes.
             metrics: metrics as fractions.
 
         Examples:
@@ -210,8 +212,8 @@ class Embedder(nn.Module):
 
         Args:
             path: the file.
-            trunk: the module, if the trunk is your own module; its parameters are loaded from the file.
-            other: read the second of the two towers of a `likewise.trunks.TwoTowers`.
+            trunk: the module, for a model that was saved with a custom trunk; its parameters are loaded from the file.
+            other: load the second tower of a `likewise.trunks.TwoTowers`.
         """
         card, tensors = read_card(path), read_tensors(path)
         if other:
@@ -242,7 +244,7 @@ class Embedder(nn.Module):
 
 
 def _check_sizes(card: Card, trunk: nn.Module | None, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse a card that describes more numbers than its file contains, before memory is allocated."""
+    """Raise an error for a card that describes a larger network than its file contains, before memory is allocated."""
     total = sum(each.numel() for each in tensors.values())
     if trunk is None:
         recipe = card.trunk or {}
@@ -255,7 +257,7 @@ def _check_sizes(card: Card, trunk: nn.Module | None, tensors: Mapping[str, Tens
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """Rows of length one; a zero row stays zero and gets no gradient."""
+    """Scale rows to unit length; a row of zeros stays zero and gets no gradient."""
     vectors = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
     norms = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     units: Tensor = vectors / norms.masked_fill(norms == 0.0, torch.inf)

@@ -1,4 +1,4 @@
-"""GoogLeNet (Szegedy et al. 2015) with batch norm, and with torchvision's names."""
+"""GoogLeNet (Szegedy et al. 2015) with batch norm and the parameter names of torchvision."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from likewise.trunks.folding import normed
+from likewise.trunks.folding import apply_conv_norm
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.sources import FromUrl
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import Weights, WeightsLike, with_weights
 
-# torchvision normalizes with ImageNet's mean and deviation and its network (`transform_input`) undoes that again, to
-# pixels from -1 to 1: what the weights, brought over from TensorFlow, were trained on.  One step is enough.
+# torchvision normalizes with ImageNet's mean and deviation, and its network (`transform_input`) converts the result to
+# pixels from -1 to 1, on which the weights, converted from TensorFlow, were trained.  Here this is one step.
 PREPROCESSING = Preprocessing(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), size=224)
 
 PUBLISHED = {
@@ -28,7 +28,7 @@ PUBLISHED = {
 
 
 class Convolution(nn.Module):
-    """A convolution that keeps the size (but for its stride), batch norm, and what is positive of it."""
+    """A convolution with padding, batch norm and ReLU."""
 
     def __init__(self, channels: int, width: int, kernel: int, stride: int = 1) -> None:
         super().__init__()
@@ -37,14 +37,13 @@ class Convolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, channels, H, W)`` to ``(B, width, H / stride, W / stride)``."""
-        return F.relu(normed(x, self.conv, self.bn))
+        return F.relu(apply_conv_norm(x, self.conv, self.bn))
 
 
 class Inception(nn.Module):
     """Four parallel branches: 1 × 1, two of 1 × 1 and 3 × 3, and 1 × 1 after pooling.
 
-    The third has a 3 × 3 convolution where the paper has 5 × 5: so have TensorFlow's network, torchvision's, and the
-    published weights.
+    The third branch has a 3 × 3 convolution, as in TensorFlow, torchvision and the published weights; the paper has 5 × 5.
     """
 
     def __init__(
@@ -57,12 +56,12 @@ class Inception(nn.Module):
         self.branch4 = nn.Sequential(nn.MaxPool2d(3, stride=1, padding=1), Convolution(channels, pooled, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The branches' outputs, one after the other along the channels."""
+        """Concatenate the outputs of the branches along the channels."""
         return torch.cat([self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x)], dim=1)
 
 
 class GoogLeNet(Trunk):
-    """Nine inception blocks after a stem of three convolutions; the auxiliary classifiers are left out.
+    """Nine inception blocks after a stem of three convolutions; without the auxiliary classifiers.
 
     Examples:
         >>> import torch
@@ -89,7 +88,7 @@ class GoogLeNet(Trunk):
         self.initialize()
 
     def forward(self, images: Tensor) -> Tensor:
-        """The map after the last block, a 32nd of the images' side."""
+        """Return the feature map of the last block, whose side is 1/32 of that of the images."""
         x = F.max_pool2d(self.conv1(self.checked(images)), 3, stride=2, ceil_mode=True)
         x = F.max_pool2d(self.conv3(self.conv2(x)), 3, stride=2, ceil_mode=True)
         x = self.inception3b(self.inception3a(x))
@@ -105,7 +104,7 @@ def googlenet(*, weights: WeightsLike = None, in_channels: int = 3) -> GoogLeNet
     """GoogLeNet: 5.6 million parameters, 1024 features.
 
     Args:
-        weights: ``"imagenet"`` (torchvision's), a file, or `Weights`; by default drawn at random.
+        weights: ``"imagenet"`` (torchvision's), a file, or `Weights`; ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:

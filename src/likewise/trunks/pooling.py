@@ -1,4 +1,4 @@
-"""From a feature map ``(B, C, H, W)`` to one vector ``(B, C)`` for each image."""
+"""Poolings, which reduce feature maps ``(B, C, H, W)`` to vectors ``(B, C)``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class AveragePool(nn.Module):
-    """The mean over the map.
+    """Average pooling over the whole feature map.
 
     Examples:
         >>> import torch
@@ -23,7 +23,7 @@ class AveragePool(nn.Module):
 
 
 class MaxPool(nn.Module):
-    """The largest value of the map.
+    """Max pooling over the whole feature map.
 
     Examples:
         >>> import torch
@@ -37,7 +37,7 @@ class MaxPool(nn.Module):
 
 
 class AveragePlusMaxPool(nn.Module):
-    """The sum of the mean and the largest value, as in the authors' code of Proxy-Anchor (Kim et al. 2020).
+    """The sum of average and max pooling, as in the code of the authors of Proxy-Anchor (Kim et al. 2020).
 
     Examples:
         >>> import torch
@@ -51,11 +51,11 @@ class AveragePlusMaxPool(nn.Module):
 
 
 class GeneralizedMeanPool(nn.Module):
-    """The mean of powers ``(mean x^p)^{1/p}`` (Radenović et al. 2018): the average for p = 1, near the maximum for large p.
+    """Generalized mean pooling, ``(mean x^p)^{1/p}`` (Radenović et al. 2018): the average for p = 1, the maximum for p → ∞.
 
     Args:
-        p: the power to start from; it is learned.
-        least: minimum to which smaller values are clamped.
+        p: the initial exponent; it is learned.
+        least: smaller values are clamped to this minimum.
 
     Examples:
         >>> import torch
@@ -69,7 +69,7 @@ class GeneralizedMeanPool(nn.Module):
         self.least = least
 
     def forward(self, maps: Tensor) -> Tensor:
-        """``(B, C, H, W)`` to ``(B, C)``, in float32: cubes leave the range of half precision."""
+        """``(B, C, H, W)`` to ``(B, C)``; computed in float32, because powers overflow in half precision."""
         powers = maps.to(torch.promote_types(maps.dtype, torch.float32)).clamp_min(self.least).pow(self.p)
         return powers.mean(dim=(2, 3)).pow(1.0 / self.p).to(maps.dtype)
 
@@ -80,4 +80,4 @@ POOLS: Mapping[str, Callable[[], nn.Module]] = {
     "avg+max": AveragePlusMaxPool,
     "gem": GeneralizedMeanPool,
 }
-"""Names of the poolings of an `Embedder`."""
+"""The poolings of an `Embedder`, by name."""

@@ -1,4 +1,4 @@
-"""Preprocessing that a network's weights expect: stored with the weights, applied to whole batches on their device."""
+"""The preprocessing of images that the weights of a network expect."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ ORDERS = {"RGB": 3, "BGR": 3, "L": 1}
 """Channel orders and their number of channels; ``L`` is gray."""
 
 LARGEST = 4096
-"""The largest side of an image in pixels: the card of a model must not ask for more memory than there is."""
+"""The largest side of an image in pixels, so that the card of a model cannot request unlimited memory."""
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How the pixels of an image become the numbers that a network was trained on: ``(x · white − mean) / std``.
+    """The scaling of pixels that a network expects: ``(x · white − mean) / std``, for ``x`` from 0 (black) to 1 (white).
 
-    Here ``x`` is 0 for black and 1 for white.  Calling it takes a batch of images in RGB (or gray) and returns the input that the
-    network expects, on the batch's device and without synchronizing.
+    Calling it converts a batch of RGB or gray images to the input of the network, on the device of the batch and without
+    synchronization.
 
     Args:
-        mean: subtracted from each channel, in the order of ``order``.
-        std: divisor of each channel after that.
+        mean: the mean of each channel, in the order of ``order``.
+        std: the divisor of each channel.
         white: the value of white before the mean is subtracted: 1.0, or 255.0 for weights that were trained on bytes.
-        order: ``"RGB"``, ``"BGR"`` or ``"L"``, the order of the network's channels.
-        size: the side in pixels of the square images that the weights were trained or published for.
+        order: the order of the channels: ``"RGB"``, ``"BGR"``, or ``"L"`` for gray.
+        size: the side of the square images for which the weights were trained or published, in pixels.
 
     Examples:
         >>> import torch
@@ -62,7 +62,7 @@ class Preprocessing:
             raise ValueError(f"size must be a whole number from 1 to {LARGEST:,}, but it is {self.size!r}")
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Images ``(B, C, H, W)`` or ``(C, H, W)``, as bytes or as floats from 0 to 1, as the network expects them."""
+        """Scale images ``(B, C, H, W)`` or ``(C, H, W)``, given as bytes or as floats from 0 to 1."""
         channels = len(self.mean)
         if images.ndim not in (3, 4) or images.shape[-3] != channels:
             raise ValueError(
@@ -76,23 +76,23 @@ class Preprocessing:
             images = images.flip(-3)
         if images.dtype == torch.uint8:
             images = images.to(torch.float32)
-        slope = _per_channel([self.white / whole / std for std in self.std], images)
+        scale = _per_channel([self.white / whole / std for std in self.std], images)
         shift = _per_channel([-mean / std for mean, std in zip(self.mean, self.std, strict=True)], images)
-        return images * slope + shift
+        return images * scale + shift
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain values, for JSON."""
+        """Return the fields as plain values, for JSON."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Preprocessing:
-        """The inverse of `as_dict`."""
-        plain_fields: dict[str, Any] = dict(fields)  # lists become tuples on the way in
+        """Create it from the result of `as_dict`."""
+        plain_fields: dict[str, Any] = dict(fields)  # __post_init__ converts lists to tuples
         return cls(**plain_fields)
 
 
 def _per_channel(values: list[float], images: Tensor) -> Tensor | float:
-    """One number, or numbers ``(C, 1, 1)`` filled in on the device: copying them there would make the host wait."""
+    """Return one number, or a tensor ``(C, 1, 1)`` that is created on the device: a copy from the host would synchronize."""
     if len(set(values)) == 1:
         return values[0]
     filled = [torch.full((1, 1), value, dtype=images.dtype, device=images.device) for value in values]
@@ -104,7 +104,7 @@ IMAGENET = Preprocessing()
 
 
 def plain(in_channels: int, size: int) -> Preprocessing:
-    """Pixels from −1 to 1, for networks without published weights.
+    """Return the preprocessing of networks without published weights: pixels from −1 to 1.
 
     Examples:
         >>> plain(1, 32)

@@ -1,4 +1,4 @@
-"""The table of trunks: the one place where a trunk's name becomes a network."""
+"""The table of trunks by name, and functions that create them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from likewise.trunks.weights import Weights, WeightsLike, choose, read_state
 
 
 class Builder(Protocol):
-    """The constructor of a network in the table."""
+    """The function that creates a network of the table."""
 
     def __call__(self, *, weights: WeightsLike = ..., in_channels: int = ...) -> Trunk:
-        """The network, with these weights."""
+        """Create the network with these weights."""
         ...
 
 
@@ -39,9 +39,9 @@ class Entry:
     """A row of the table of trunks.
 
     Args:
-        make: the function that makes the network.
-        published: its published weights by name.
-        paper: where the network was described first.
+        make: the function that creates the network.
+        published: published weights, by name.
+        paper: the source of the network.
 
     Examples:
         >>> TRUNKS["resnet50"].paper
@@ -54,7 +54,7 @@ class Entry:
 
 
 TRUNKS: Mapping[str, Entry] = {
-    "convnet": Entry(convnet, {}, "four plain convolutions, made here"),
+    "convnet": Entry(convnet, {}, "four plain convolutions, of this library"),
     "resnet18": Entry(resnet18, RESNET["resnet18"], "He et al. 2016"),
     "resnet50": Entry(resnet50, RESNET["resnet50"], "He et al. 2016"),
     "resnet101": Entry(resnet101, {}, "He et al. 2016"),
@@ -71,17 +71,17 @@ TRUNKS: Mapping[str, Entry] = {
     "mlp": Entry(mlp, {}, "two layers of 512, for vectors"),
     "linear": Entry(linear, {}, "one linear map, for vectors"),
 }
-"""Every trunk by name.  A name with ``timm:`` or ``transformers:`` in front is one of those packages' models."""
+"""All trunks by name.  Names that start with ``timm:`` or ``transformers:`` are models of those packages."""
 
 
 def build(name: str, *, weights: WeightsLike = None, in_channels: int | None = None) -> Trunk:
-    """Make a trunk by its name.
+    """Create a trunk by name.
 
     Args:
         name: a name of `TRUNKS`, or ``"timm:…"`` or ``"transformers:…"`` with the name of a model of that package.
-        weights: a published name (``"imagenet"``; ``"pretrained"`` for the other packages' models), a file, or `Weights`;
-            by default drawn at random.
-        in_channels: 1 for gray images or 3; by default 3, and 1 for the ``convnet``.
+        weights: a published name (``"imagenet"``; ``"pretrained"`` for models of other packages), a file, or `Weights`;
+            ``None``: random weights.
+        in_channels: 3, or 1 for gray images; ``None``: the default of the trunk.
 
     Examples:
         >>> build("resnet18").out_features
@@ -110,7 +110,7 @@ def _entry(name: str) -> Entry:
 
 
 def rebuild(recipe: Mapping[str, Any]) -> Trunk | TextTrunk:
-    """Rebuild a trunk from its ``recipe()``; its weights are random.
+    """Rebuild a trunk from its ``recipe()``, with random weights.
 
     Examples:
         >>> rebuild(build("convnet", in_channels=3).recipe()).in_channels
@@ -131,7 +131,7 @@ def rebuild(recipe: Mapping[str, Any]) -> Trunk | TextTrunk:
 
 
 def classifier(name: str, weights: str | Weights = "imagenet") -> nn.Linear:
-    """The classifier that was published with a trunk: from its averaged features to the logits of ImageNet's classes.
+    """Load the classifier that was published with a trunk, which maps its averaged features to ImageNet's logits.
 
     Args:
         name: a name of `TRUNKS`.
@@ -153,7 +153,7 @@ def classifier(name: str, weights: str | Weights = "imagenet") -> nn.Linear:
     found = {}
     for key in ("weight", "bias"):
         if f"{trunk.classifier}.{key}" not in state:
-            raise ValueError(f"these weights have no classifier: '{trunk.classifier}.{key}' is missing")
+            raise ValueError(f"weights must contain a classifier, but '{trunk.classifier}.{key}' is missing")
         found[key] = state[f"{trunk.classifier}.{key}"]
     if found["weight"].ndim != 2 or found["weight"].shape[1] != trunk.out_features:
         shape = tuple(found["weight"].shape)

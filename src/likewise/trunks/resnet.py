@@ -1,8 +1,8 @@
-"""ResNet-18, ResNet-50 and ResNet-101 (He et al. 2016), with torchvision's names: stride on the 3 × 3 convolution.
+"""ResNet-18, ResNet-50 and ResNet-101 (He et al. 2016), with the parameter names of torchvision.
 
-Keras' ResNet-50, whose weights the paper's authors published for Caffe, differs from torchvision's: a stage's stride is in
-its first 1 × 1 convolution, convolutions have biases, and batch norms add 1e-3 to the variance.  It is the variant
-``"keras"`` here; a bias before a batch norm goes into the norm's mean.
+The stride of a stage is in its 3 × 3 convolution, as in torchvision.  The ResNet-50 of Keras, whose weights the authors of
+the paper published for Caffe, has it in the first 1 × 1 convolution; its convolutions have biases, and its batch norms use
+an epsilon of 1e-3.  This is the variant ``"keras"``, in which a bias is subtracted from the mean of the next batch norm.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from likewise.trunks.folding import normed
+from likewise.trunks.folding import apply_conv_norm
 from likewise.trunks.preprocessing import IMAGENET, Preprocessing
 from likewise.trunks.sources import FromNpm, FromUrl
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import Weights, WeightsLike, with_weights
 
 CAFFE = Preprocessing(mean=(103.939, 116.779, 123.68), std=(1.0,) * 3, white=255.0, order="BGR")
-"""Blue first, bytes less the mean of ImageNet's training images, not scaled: what Keras' ResNet-50 expects."""
+"""BGR bytes minus the mean of ImageNet's training images, without scaling: the preprocessing of Keras' ResNet-50."""
 
 PUBLISHED = {
     "resnet18": {
@@ -68,13 +68,13 @@ class Basic(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, channels, H, W)`` to ``(B, width, H / stride, W / stride)``."""
-        y = F.relu(normed(x, self.conv1, self.bn1))
-        y = normed(y, self.conv2, self.bn2)
-        return F.relu(y + (x if self.downsample is None else normed(x, *self.downsample)))
+        y = F.relu(apply_conv_norm(x, self.conv1, self.bn1))
+        y = apply_conv_norm(y, self.conv2, self.bn2)
+        return F.relu(y + (x if self.downsample is None else apply_conv_norm(x, *self.downsample)))
 
 
 class Bottleneck(nn.Module):
-    """A 3 × 3 convolution between two 1 × 1 ones, narrow then four times as wide, with a shortcut."""
+    """A 3 × 3 convolution between two 1 × 1 convolutions, the last of which is four times as wide, with a shortcut."""
 
     expansion = 4
 
@@ -90,21 +90,21 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, channels, H, W)`` to ``(B, 4 · width, H / stride, W / stride)``."""
-        y = F.relu(normed(x, self.conv1, self.bn1))
-        y = F.relu(normed(y, self.conv2, self.bn2))
-        y = normed(y, self.conv3, self.bn3)
-        return F.relu(y + (x if self.downsample is None else normed(x, *self.downsample)))
+        y = F.relu(apply_conv_norm(x, self.conv1, self.bn1))
+        y = F.relu(apply_conv_norm(y, self.conv2, self.bn2))
+        y = apply_conv_norm(y, self.conv3, self.bn3)
+        return F.relu(y + (x if self.downsample is None else apply_conv_norm(x, *self.downsample)))
 
 
 def _shortcut(channels: int, wanted: int, stride: int) -> nn.Sequential | None:
-    """What brings the input to the output's shape, where they differ."""
+    """Return the projection of the input to the shape of the output; ``None`` if they are equal."""
     if stride == 1 and channels == wanted:
         return None
     return nn.Sequential(nn.Conv2d(channels, wanted, 1, stride=stride, bias=False), nn.BatchNorm2d(wanted))
 
 
 def _stage(block: type[Basic | Bottleneck], channels: int, width: int, depth: int, *, stride: int) -> nn.Sequential:
-    """Blocks of one width, of which the first has the stride."""
+    """Return a sequence of blocks of one width; the first has the stride."""
     later = [block(width * block.expansion, width, 1) for _ in range(depth - 1)]
     return nn.Sequential(block(channels, width, stride), *later)
 
@@ -133,14 +133,14 @@ class ResNet(Trunk):
         self.initialize()
 
     def forward(self, images: Tensor) -> Tensor:
-        """The map after the last stage, a 32nd of the images' side."""
-        x = F.relu(normed(self.checked(images), self.conv1, self.bn1))
+        """Return the feature map of the last stage, whose side is 1/32 of that of the images."""
+        x = F.relu(apply_conv_norm(self.checked(images), self.conv1, self.bn1))
         x = F.max_pool2d(x, 3, stride=2, padding=1)
         features: Tensor = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return features
 
     def use_variant(self, name: str) -> None:
-        """Become Keras' ResNet, ``"keras"``: stride in the first convolution of a stage, 1e-3 added to variances."""
+        """Switch to the variant ``"keras"``: stride in the first convolution of a stage, and an epsilon of 1e-3."""
         firsts = [stage[0] for stage in (self.layer2, self.layer3, self.layer4)]
         if name != "keras" or not isinstance(firsts[0], Bottleneck):
             super().use_variant(name)
@@ -155,11 +155,11 @@ class ResNet(Trunk):
             self.preprocessing = CAFFE
 
     def recipe(self) -> dict[str, Any]:
-        """With the variant, where it is not torchvision's."""
+        """Return the recipe, with the variant if it is not torchvision's."""
         return super().recipe() | ({} if self.variant is None else {"variant": self.variant})
 
     def convert(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Torchvision's names for those of Keras, which make the network the variant ``"keras"``."""
+        """Convert weights of Keras to torchvision's names, and switch to the variant ``"keras"`` for them."""
         if "conv1/kernel" not in state:
             return state
         self.use_variant("keras")
@@ -171,7 +171,7 @@ _BRANCHES = {"1": "downsample.{}", "2a": "{}1", "2b": "{}2", "2c": "{}3"}
 
 
 def _from_keras(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict of Keras' ResNet in torchvision's names and layout; a bias goes into the mean of the norm after it."""
+    """Convert a state dict of Keras' ResNet to torchvision's names and layout; biases are moved to means of batch norms."""
     found, biases = {}, {}
     for key, value in state.items():
         layer, _, entry = key.rpartition("/")
@@ -193,7 +193,7 @@ def _from_keras(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _keras_module(layer: str) -> tuple[str | None, bool]:
-    """The module that a layer of Keras' ResNet is here, and whether it is a batch norm."""
+    """Return the module name of a layer of Keras' ResNet, and whether it is a batch norm."""
     known = {"conv1": ("conv1", False), "bn_conv1": ("bn1", True), "fc1000": ("fc", False)}
     if layer in known:
         return known[layer]
@@ -207,7 +207,7 @@ def _keras_module(layer: str) -> tuple[str | None, bool]:
 
 
 def _norm_after(conv: str) -> str:
-    """The name of the batch norm that follows a convolution."""
+    """Return the name of the batch norm after a convolution."""
     return conv.replace("downsample.0", "downsample.1") if "downsample" in conv else conv.replace("conv", "bn")
 
 
@@ -215,7 +215,7 @@ def resnet18(*, weights: WeightsLike = None, in_channels: int = 3) -> ResNet:
     """ResNet-18: 11.2 million parameters, 512 features.
 
     Args:
-        weights: ``"imagenet"`` (torchvision's first), a file, or `Weights`; by default drawn at random.
+        weights: ``"imagenet"`` (torchvision's first), a file, or `Weights`; ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:
@@ -246,7 +246,7 @@ def resnet101(*, weights: WeightsLike = None, in_channels: int = 3) -> ResNet:
     """ResNet-101: 42.5 million parameters, 2048 features; takes torchvision's weights from a file.
 
     Args:
-        weights: a file, or `Weights`; by default drawn at random.
+        weights: a file, or `Weights`; ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:

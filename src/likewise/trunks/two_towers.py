@@ -1,4 +1,4 @@
-"""Two encoders with one space: anchors and references, such as images and texts."""
+"""Two encoders with a common embedding space, such as images and texts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from likewise.trunks.preprocessing import Preprocessing
 
 
 class TwoTowers(nn.Module):
-    """Two embedders of one dimension: one for anchors, one for references.
+    """Two embedders with the same dimension, one for anchors and one for references.
 
-    Its file is that of the first tower with the second one inside: `likewise.trunks.Embedder.load` reads either.
+    Both are saved in one file, from which `likewise.trunks.Embedder.load` reads either tower.
 
     Args:
-        anchors: the first tower, of images where there are any.
+        anchors: the first tower; the one of images, if there is one.
         references: the second tower.
 
     Examples:
@@ -38,7 +38,7 @@ class TwoTowers(nn.Module):
         if anchors.dim != references.dim:
             raise ValueError(
                 f"references must have the dim of anchors, {anchors.dim}, but it has {references.dim}: "
-                "give both heads the same dim"
+                "use the same dim for both"
             )
         self.anchors, self.references = anchors, references
 
@@ -49,7 +49,7 @@ class TwoTowers(nn.Module):
 
     @property
     def preprocessing(self) -> Preprocessing | None:
-        """The preprocessing of the first tower, if it takes images."""
+        """The preprocessing of the first tower; ``None`` if it embeds texts."""
         return self.anchors.preprocessing
 
     @property
@@ -63,7 +63,7 @@ class TwoTowers(nn.Module):
         return self.anchors, self.references
 
     def forward(self, inputs: Sides) -> Tensor:
-        """Embeddings in rows that alternate, an anchor and its reference ``(2 n, dim)``; or those of one side ``(n, dim)``."""
+        """Compute embeddings of anchors and references in alternating rows, ``(2 n, dim)``; or of one side, ``(n, dim)``."""
         found = [
             tower(side)
             for tower, side in zip(self.towers, (inputs.anchors, inputs.references), strict=True)
@@ -72,12 +72,12 @@ class TwoTowers(nn.Module):
         return found[0] if len(found) == 1 else torch.stack(found, dim=1).flatten(0, 1)
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Trained parameters as ``"trunk"`` and ``"head"``, each of both towers."""
+        """Return the trained parameters of both towers as ``"trunk"`` and ``"head"``."""
         first, second = (tower.parameter_groups() for tower in self.towers)
         return {name: [*first[name], *second[name]] for name in first}
 
     def card(self, *, classes: Sequence[str] | None = None, metrics: Mapping[str, float] | None = None) -> Card:
-        """The card of the first tower, with that of the second inside."""
+        """Return the card of the first tower, which contains that of the second."""
         return replace(self.anchors.card(classes=classes, metrics=metrics), other=self.references.card())
 
     def save(
@@ -87,7 +87,7 @@ class TwoTowers(nn.Module):
         classes: Sequence[str] | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Write both towers into one safetensors file, as `likewise.trunks.Embedder.save` does one."""
+        """Write both towers to one safetensors file; see `likewise.trunks.Embedder.save`."""
         others = {f"{OTHER}{name}": value for name, value in self.references.state_dict().items()}
         write_model(path, self.anchors.state_dict() | others, self.card(classes=classes, metrics=metrics))
 

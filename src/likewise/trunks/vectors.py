@@ -1,4 +1,4 @@
-"""Trunks for vectors: a linear map and a perceptron; small images are flattened."""
+"""Trunks for vectors: a linear map and a multilayer perceptron; small images are flattened."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SIDE = 32
 
 
 class Perceptron(Trunk):
-    """Linear layers with rectifiers between them, from vectors ``(B, in_features)`` or images.
+    """Linear layers with ReLU between them, for vectors ``(B, in_features)`` or images.
 
     Images are averaged to 32 × 32 pixels and flattened.
 
     Args:
-        name: its name in `likewise.trunks.build`.
-        widths: of the layers, the last of which is not rectified.
-        in_channels: of images.
-        in_features: of vectors; ``None`` for images.
+        name: the name for `likewise.trunks.build`.
+        widths: the widths of the layers.
+        in_channels: the number of channels of images.
+        in_features: the size of vectors; ``None``: the inputs are images.
 
     Examples:
         >>> import torch
@@ -41,11 +41,11 @@ class Perceptron(Trunk):
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(sizes))
 
     def recipe(self) -> dict[str, Any]:
-        """With the size of vectors, where the network takes those."""
+        """Return the recipe, with the size of vectors if the inputs are vectors."""
         return super().recipe() | ({} if self.in_features is None else {"in_features": self.in_features})
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Vectors ``(B, out_features)``."""
+        """Compute vectors ``(B, out_features)``."""
         if self.in_features is None:
             x = F.adaptive_avg_pool2d(self.checked(inputs), SIDE).flatten(1)
         elif inputs.ndim == 2 and inputs.shape[1] == self.in_features:
@@ -58,12 +58,12 @@ class Perceptron(Trunk):
 
 
 def linear(*, weights: WeightsLike = None, in_channels: int = 1, in_features: int | None = None) -> Perceptron:
-    """One linear map to 256 features: with ``head="none"`` linear metric learning, by any loss.
+    """One linear map to 256 features; with ``head="none"`` it is linear metric learning with any loss.
 
     Args:
-        weights: a file, or `Weights`; by default drawn at random.
-        in_channels: of images, 1 or 3.
-        in_features: the size of vectors; ``None`` for images.
+        weights: a file, or `Weights`; ``None``: random weights.
+        in_channels: the number of channels of images, 1 or 3.
+        in_features: the size of vectors; ``None``: the inputs are images.
 
     Examples:
         >>> linear(in_features=13).out_features
@@ -73,12 +73,12 @@ def linear(*, weights: WeightsLike = None, in_channels: int = 1, in_features: in
 
 
 def mlp(*, weights: WeightsLike = None, in_channels: int = 1, in_features: int | None = None) -> Perceptron:
-    """A perceptron with two layers of 512.
+    """A multilayer perceptron with two layers of 512.
 
     Args:
-        weights: a file, or `Weights`; by default drawn at random.
-        in_channels: of images, 1 or 3.
-        in_features: the size of vectors; ``None`` for images.
+        weights: a file, or `Weights`; ``None``: random weights.
+        in_channels: the number of channels of images, 1 or 3.
+        in_features: the size of vectors; ``None``: the inputs are images.
 
     Examples:
         >>> mlp(in_features=13).out_features

