@@ -114,7 +114,7 @@ MAY_IMPORT = {
 }
 INSIDE = {
     "metrics/triton_counts.py": {"triton"},
-    **{f"engines/triton/{name}.py": {"triton"} for name in ("device_functions", "factor", "kernels")},
+    **{f"engines/triton/{name}.py": {"triton"} for name in ("blending", "device_functions", "factor", "kernels")},
     "data/kernel.py": {"triton"},
     "data/glyph_shapes.py": {"fontTools"},
     "analysis/figures.py": {"matplotlib"},

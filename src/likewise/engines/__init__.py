@@ -4,6 +4,7 @@
 backward pass (chunked), or in generated Triton kernels.  `likewise.engines.dispatch` chooses the engine.
 """
 
+from likewise.engines.blending import BlendedMatrix as BlendedMatrix
 from likewise.engines.chunked import ChunkedEngine
 from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.dispatch import BACKENDS, choose

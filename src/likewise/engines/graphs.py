@@ -38,6 +38,9 @@ Known: TypeAlias = dict[Hashable, Recording | int | None]
 UP_TO = 2**24
 """The number of pairs below which a batch uses a graph with the whole matrix; larger ones keep the GPU busy."""
 
+POOLED_UP_TO = 2**25
+"""The same for heads with several centers per class, counting centers: their matrix takes at most 128 MiB."""
+
 INPUT_BYTES = 2**27
 """Bytes of inputs up to which a graph pays: each call copies its inputs and its gradients."""
 

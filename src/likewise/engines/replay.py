@@ -121,7 +121,7 @@ def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> EngineKind | Non
             is EngineKind.TRITON
         ):
             return EngineKind.TRITON
-    return EngineKind.DENSE if pairs < graphs.UP_TO else None
+    return EngineKind.DENSE if pairs < (graphs.POOLED_UP_TO if pooled else graphs.UP_TO) else None
 
 
 def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:

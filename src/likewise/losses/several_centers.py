@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from likewise.distributed import current_group
-from likewise.engines import TableChunks, plan_chunks
+from likewise.engines import BlendedMatrix, TableChunks, plan_chunks
 from likewise.formula import (
-    BlendedCenters,
     Declaration,
     Pooling,
     Regularizer,
@@ -150,7 +149,7 @@ class SoftTripleLoss(ProxyLoss):
     @property
     def pooling(self) -> Pooling:
         """Centers weighted by their softmax."""
-        return BlendedCenters(self.gamma)
+        return BlendedMatrix(self.gamma)
 
     def declare(self) -> dict[Between, Declaration]:
         """A margin softmax over classes, and the regularizer on centers."""
