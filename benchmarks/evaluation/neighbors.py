@@ -12,7 +12,6 @@ time where the machine does nothing else, CPU time (``--clock cpu``, one thread)
 from __future__ import annotations
 
 import json
-import time
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.harness import DOCS, fill, machine, make_parser, number, result_path, resume, versions, write
+from benchmarks.harness import CLOCKS, DOCS, fill, machine, make_parser, number, result_path, resume, versions, write
 from likewise.metrics import retrieval
 
 PAGE = DOCS / "benchmarks-evaluation.md"
@@ -37,7 +36,6 @@ CLASSES = {
 }
 """Sizes of all classes: four thousand samples each."""
 
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 Call = Callable[[], float]
 
 

@@ -7,6 +7,7 @@ hardly depends on the number of positives, unlike that of a search for each of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,14 @@ def make_keys(similarities: Tensor) -> Tensor:
         >>> make_keys(torch.tensor([[0.5, -torch.inf]])).dtype
         torch.int64
     """
-    values, make, dtype = similarities.numpy(), _use_ranks, np.int64
+    values: NDArray[Any] = similarities.numpy()
+    make: Callable[[NDArray[Any], NDArray[Any]], None] = _use_ranks
+    dtype: type[np.signedinteger[Any]] = np.int64
     if values.dtype == np.float32:
         is_small = values.min() > -1.5 and values.max() < 1.5
         make, dtype = (_use_31_bits, np.int32) if is_small else (_use_bits, np.int64)
     keys = np.empty(values.shape, dtype=dtype)
-    chunks = split_rows(len(keys), fit_rows(CACHE_KEYS, per_row=keys.shape[1]))
+    chunks = split_rows(len(keys), fit_rows(CACHE_KEYS, per_row=similarities.shape[1]))
     call_on_cores(lambda chunk: make(values[chunk], keys[chunk]), chunks)
     return torch.from_numpy(keys)
 
