@@ -100,7 +100,7 @@ def list_cells(options: Namespace) -> dict[str, Cell]:
         for positives in POSITIVES:
             cells[f"{n}/{positives}"] = ([positives + 1] * (n // (positives + 1)), positives)
     for name, sizes in CLASSES.items():
-        cells[name] = ([max(1, size // 10) for size in sizes] if options.quick else sizes, None)
+        cells[name] = ([max(2, size // 10) for size in sizes] if options.quick else sizes, None)
     return cells
 
 
