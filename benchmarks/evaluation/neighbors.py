@@ -12,7 +12,6 @@ time where the machine does nothing else, CPU time (``--clock cpu``, one thread)
 from __future__ import annotations
 
 import json
-import time
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.harness import DOCS, fill, machine, make_parser, number, result_path, resume, versions, write
+from benchmarks.harness import CLOCKS, DOCS, fill, machine, make_parser, number, result_path, resume, versions, write
 from likewise.metrics import retrieval
 
 PAGE = DOCS / "benchmarks-evaluation.md"
@@ -37,8 +36,9 @@ CLASSES = {
 }
 """Sizes of all classes: four thousand samples each."""
 
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 Call = Callable[[], float]
+Cell = tuple[list[int], int | None]
+"""Class sizes, and positives per query where faiss is measured too."""
 
 
 def make(sizes: list[int]) -> tuple[Tensor, Tensor]:
@@ -78,25 +78,29 @@ def make_calls(embeddings: Tensor, labels: Tensor, positives: int | None) -> dic
     return calls
 
 
-def time_calls(calls: dict[str, Call], turns: int, clock: str) -> dict[str, Any]:
-    """The shortest time of each contender in so many turns."""
-    now, seconds, scores = CLOCKS[clock], {name: [] for name in calls}, {}
+def time_calls(
+    calls: dict[tuple[str, str], Call], turns: int, clock: str
+) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
+    """The shortest time of each contender in so many turns, and its result."""
+    now = CLOCKS[clock]
+    seconds: dict[tuple[str, str], list[float]] = {name: [] for name in calls}
+    scores: dict[tuple[str, str], float] = {}
     for _ in range(turns):
         for name, call in calls.items():
             start = now()
             scores[name] = call()
             seconds[name].append(now() - start)
-    return {"seconds": {name: min(times) for name, times in seconds.items()}, "MAP@R": scores, "turns": turns}
+    return {name: min(times) for name, times in seconds.items()}, scores
 
 
-def list_cells(options: Namespace) -> dict[str, tuple[list[int], int | None]]:
+def list_cells(options: Namespace) -> dict[str, Cell]:
     """The class sizes and the positives per query of every cell, by key."""
-    cells: dict[str, tuple[list[int], int | None]] = {}
+    cells: dict[str, Cell] = {}
     for n in options.sizes:
         for positives in POSITIVES:
             cells[f"{n}/{positives}"] = ([positives + 1] * (n // (positives + 1)), positives)
     for name, sizes in CLASSES.items():
-        cells[name] = ([max(1, size // 10) for size in sizes] if options.quick else sizes, None)
+        cells[name] = ([max(2, size // 10) for size in sizes] if options.quick else sizes, None)
     return cells
 
 
@@ -121,13 +125,34 @@ def main() -> None:
     facts = {**machine("cpu"), **versions("torch", "numpy", "faiss-cpu"), "clock": options.clock}
     head = {"machine": {**facts, "threads": torch.get_num_threads()}}
     report = resume(path, head) or {**head, "cells": {}}
-    for key, (sizes, positives) in list_cells(options).items():
-        if key in report["cells"]:
-            continue
-        cell = time_calls(make_calls(*make(sizes), positives), options.turns, options.clock)
-        report["cells"][key] = cell
-        print(key, {name: round(value, 3) for name, value in cell["seconds"].items()}, flush=True)
-        write(report, path)
+    for keys in list_groups(list_cells(options)):
+        missing = {key: cells for key, cells in keys.items() if key not in report["cells"]}
+        for key, cell in time_group(missing, options.turns, options.clock).items():
+            report["cells"][key] = cell
+            print(key, {name: round(value, 3) for name, value in cell["seconds"].items()}, flush=True)
+            write(report, path)
+
+
+def list_groups(cells: dict[str, Cell]) -> list[dict[str, Cell]]:
+    """The cells that are measured together: one with faiss, or all class sizes, which are compared with each other."""
+    single = [{key: cell} for key, cell in cells.items() if cell[1] is not None]
+    return [*single, {key: cell for key, cell in cells.items() if cell[1] is None}]
+
+
+def time_group(cells: dict[str, Cell], turns: int, clock: str) -> dict[str, Any]:
+    """Time the contenders of some cells in turns."""
+    calls: dict[tuple[str, str], Call] = {}
+    for key, (sizes, positives) in cells.items():
+        calls |= {(key, name): call for name, call in make_calls(*make(sizes), positives).items()}
+    seconds, scores = time_calls(calls, turns, clock)
+    return {
+        key: {
+            "seconds": {name: value for (owner, name), value in seconds.items() if owner == key},
+            "MAP@R": {name: value for (owner, name), value in scores.items() if owner == key},
+            "turns": turns,
+        }
+        for key in cells
+    }
 
 
 def make_tables(report: dict[str, Any]) -> dict[str, str]:

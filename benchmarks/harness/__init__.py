@@ -5,9 +5,10 @@ from benchmarks.harness.environment import GIB, MIB, Busy, cores, high_water, ma
 from benchmarks.harness.options import make_parser
 from benchmarks.harness.page import COLORS, DOCS, GRAY, fill, finish, number, start, table, times
 from benchmarks.harness.results import RESULTS, Journal, commit, fingerprint, read, result_path, resume, write
-from benchmarks.harness.timing import Step, relative, summary, take_turns
+from benchmarks.harness.timing import CLOCKS, Step, relative, summary, take_turns
 
 __all__ = [
+    "CLOCKS",
     "COLORS",
     "DOCS",
     "GIB",

@@ -127,6 +127,24 @@ def floor(embeddings: Tensor, _labels: Tensor) -> Tensor:
     return (units @ units.T).sum()
 
 
+class OnePairPerClass(nn.Module):
+    """N-pairs loss on the first two samples of each class, the problem that pytorch-metric-learning solves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loss = losses.NPairsLoss(similarity="cosine")
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of one pair per class; the other positives are the negatives of an anchor."""
+        ordered, order = labels.sort(stable=True)
+        changes = (ordered[1:] != ordered[:-1]).nonzero().squeeze(1) + 1
+        starts = torch.cat([changes.new_zeros(1), changes])
+        anchors = starts[torch.diff(starts, append=starts.new_tensor([len(labels)])) > 1]
+        positives = embeddings[order[anchors + 1]]
+        value: Tensor = self.loss(embeddings[order[anchors]], references=positives, relation="paired")
+        return value
+
+
 def _cosine() -> distances.CosineSimilarity:
     return distances.CosineSimilarity()
 
@@ -221,6 +239,7 @@ PAIRINGS: tuple[Pairing, ...] = (
         same_problem=False,
         note="theirs looks at one pair per class, ours at all pairs",
     ),
+    Pairing("N-pairs, one pair per class", OnePairPerClass, lambda: pml.NPairsLoss()),
     Pairing(
         "SNR contrastive",
         lambda: losses.SNRContrastiveLoss(0.0, 1.0),

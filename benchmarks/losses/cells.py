@@ -29,6 +29,7 @@ class Settings:
         seconds: time for one side of one cell.
         memory_limit: bytes that a call may take.
         time_limit: seconds that a call may take.
+        clock: wall or CPU time.
     """
 
     device: str
@@ -36,6 +37,7 @@ class Settings:
     seconds: float
     memory_limit: int
     time_limit: float
+    clock: str = "wall"
 
 
 def in_child(task: Callable[..., dict[str, Any]], *arguments: Any, settings: Settings) -> dict[str, Any]:
@@ -54,17 +56,17 @@ def in_child(task: Callable[..., dict[str, Any]], *arguments: Any, settings: Set
 
 def time_floor(size: int, settings: Settings) -> dict[str, Any]:
     """The bare matrix of similarities, forward and backward."""
-    step = Step(floor, *make_batch(size, settings.dim, settings.device))
+    step = Step(floor, *make_batch(size, settings.dim, settings.device), clock=settings.clock)
     return take_turns({"floor": step}, settings.seconds)["floor"]
 
 
 def time_cell(name: str, size: int, with_peer: bool, settings: Settings) -> dict[str, Any]:
     """Both sides of one loss at one size, with proof that they computed what they should."""
     pairing, batch = find(name, settings.dim), make_batch(size, settings.dim, settings.device)
-    steps = {"ours": Step(pairing.call("ours", settings.device), *batch)}
+    steps = {"ours": Step(pairing.call("ours", settings.device), *batch, clock=settings.clock)}
     result: dict[str, Any] = {}
     if with_peer:
-        theirs = Step(pairing.call("theirs", settings.device), *batch)
+        theirs = Step(pairing.call("theirs", settings.device), *batch, clock=settings.clock)
         try:
             theirs()
             steps["theirs"] = theirs

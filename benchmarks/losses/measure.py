@@ -6,7 +6,9 @@
     python -m benchmarks.losses.plot                   the figure and the tables of docs/benchmarks.md, from that file
 
 Each row is written when it is measured.  A run continues the file that it writes if code, machine and arguments are the
-same.  Run it on a machine that does nothing else.
+same.  Run it on a machine that does nothing else; on a shared machine, measure CPU time on one core:
+
+    taskset -c 1 python -m benchmarks.losses.measure --clock cpu --no-memory --losses NCA SupCon --out FILE
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.harness import GIB, MIB, fingerprint, machine, make_parser, result_path, versions, write
+from benchmarks.harness import CLOCKS, GIB, MIB, fingerprint, machine, make_parser, result_path, versions, write
 from benchmarks.harness.pairings import HEAD_CLASSES, HEADS, PAIRINGS, SAMPLES_PER_CLASS, Pairing
 from benchmarks.harness.results import resume
 from benchmarks.losses.cells import Settings, in_child, peak_memory, time_cell, time_floor
@@ -39,9 +41,8 @@ Row = dict[str, Any]
 def main() -> None:
     """Measure everything, print and write each row as it comes."""
     options = parse()
-    settings = Settings(
-        options.device, options.dim, options.seconds, int(options.memory_limit * GIB), float(options.time_limit)
-    )
+    limits = int(options.memory_limit * GIB), float(options.time_limit)
+    settings = Settings(options.device, options.dim, options.seconds, *limits, options.clock)
     options.deadline = time.monotonic() + 60.0 * options.minutes
     report = open_report(options)
     print(", ".join(f"{key} {value}" for key, value in report["machine"].items()))
@@ -80,6 +81,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 512, 1024], help="batch sizes")
     parser.add_argument("--dim", type=int, default=128, help="dimension of the embeddings")
     parser.add_argument("--seconds", type=float, default=2.0, help="time for one side of one cell")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="what is measured")
     parser.add_argument("--memory-limit", type=float, default=8.0, help="GiB that one call may take")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds that one call may take")
     parser.add_argument("--minutes", type=float, default=600.0, help="time for all")
@@ -107,6 +109,7 @@ def describe(device: str) -> dict[str, Any]:
 def arguments(options: argparse.Namespace) -> dict[str, Any]:
     """What the run was asked for."""
     names = ("sizes", "dim", "device", "seconds", "memory_limit", "time_limit")
+    names += ("clock",) if options.clock != "wall" else ()
     fixed = {"per_class": SAMPLES_PER_CLASS, "head_classes": HEAD_CLASSES, "dtype": "float32", "backend": "auto"}
     return {**{name: getattr(options, name) for name in names}, **fixed}
 

@@ -24,6 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from benchmarks.harness import COLORS, DOCS, GRAY, RESULTS, fill, make_parser, number, times
 
 RESULT = RESULTS / "losses-cpu.json"
+ONE_CORE = RESULTS / "losses-one-core-cpu.json"
 PAGE = DOCS / "benchmarks.md"
 FIGURE = DOCS / "assets" / "figures" / "losses-cpu.svg"
 
@@ -42,7 +43,11 @@ def main() -> None:
     options = parser.parse_args()
     report = json.loads(options.results.read_text())
     draw(report, options.figure)
-    fill(options.page, {name: block(report) for name, block in BLOCKS.items()})
+    blocks = {name: block(report) for name, block in BLOCKS.items()}
+    if ONE_CORE.exists():
+        report = json.loads(ONE_CORE.read_text())
+        blocks |= {"one-core-machine": machine_block(report), "one-core": speed_block(report)}
+    fill(options.page, blocks)
 
 
 # ------------------------------------------------------------------------------------------------ the figure
@@ -145,7 +150,8 @@ def as_table(report: Report, first: str, cell: Callable[[Row], str], last: list[
 def machine_block(report: Report) -> str:
     """Where and with what it ran."""
     m, a = report["machine"], report["arguments"]
-    where = m.get("device", f"{m['cpu']}, {m['cores']} cores")
+    where = m.get("device", f"{m['cpu']}, {m['cores']} core{'' if m['cores'] == 1 else 's'}")
+    where += ", CPU time" if a.get("clock") == "cpu" else ""
     return (
         f"{where}; Python {m['python']}, torch {m['torch']}, pytorch-metric-learning {m['pytorch-metric-learning']}, "
         f"likewise {m['likewise']}; {a['dim']}-d {a['dtype']}, {a['per_class']} samples per class, {a['seconds']:g} s for "

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise.metrics import threshold_counts
-from likewise.metrics.merged_counts import get_lowest, make_keys
+from likewise.metrics import merged_counts, threshold_counts
+from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
 from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, count_by_sorting
 
 
@@ -46,7 +46,7 @@ def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch):
         count_by_comparing(similarities, rows, None, scratch)  # counts accumulate
         above, reached = by_hand(similarities, row_edges, 2)
         assert torch.equal(rows.above, 2 * above)
-        assert torch.equal(rows.tied, (2 * (reached - above)).long())
+        assert torch.equal(rows.ties, 2 * (reached - above))
         edge_above, edge_reached = by_hand(similarities, column_edges, 1)
         assert torch.equal(columns.above, edge_above)
         assert torch.equal(columns.ties, edge_reached - edge_above)
@@ -71,6 +71,33 @@ def test_keys_of_both_widths_order_as_similarities_do():
         assert torch.equal(keys[:, None] == keys, row[0, :, None] == row[0])
         assert not bool((keys & 1).any())
         assert bool((keys + 1 < get_lowest(make_keys(row))).all())
+
+
+@pytest.mark.parametrize("levels", [1, 3, 40, 10**6])
+def test_merged_ranks_and_ties(monkeypatch: pytest.MonkeyPatch, levels: int):
+    """Ranks, ties and counts against plain comparisons, for all ranks and for the first ones."""
+    monkeypatch.setattr(merged_counts, "CACHE_KEYS", 150)
+    generator = torch.Generator().manual_seed(levels)
+    values = torch.randint(-levels, levels + 1, (9, 50), generator=generator) / (levels * 2.0)
+    kinds = torch.randint(0, 3, values.shape, generator=generator)  # positives, negatives, neither
+    kinds[0], kinds[1] = 1, 0
+    for first in (None, 1, 7, 44, 50):
+        keys = make_keys(values) + (kinds == 1)
+        rank, ties, counts = rank_merged(keys.masked_fill_(kinds == 2, get_lowest(keys)), 50, first)
+        tied = torch.zeros(rank.shape, dtype=torch.int64)
+        if ties is not None:
+            assert torch.equal(ties.query, ties.query.sort().values)
+            tied[ties.position, ties.query] = ties.tied
+        assert torch.equal(counts, (kinds == 0).sum(dim=1))
+        for column, (row, kind) in enumerate(zip(values, kinds, strict=True)):
+            positives, negatives = row[kind == 0].sort(descending=True).values, row[kind == 1]
+            expected = 1.0 + torch.arange(len(positives)) + (negatives > positives[:, None]).sum(dim=1)
+            needed = expected <= (50 if first is None else first)
+            found = rank[: len(positives), column]
+            assert torch.equal(found[needed[: len(found)]], expected[needed].double())
+            assert bool((rank[int(needed.sum()) :, column] > (first or 50)).all())
+            alike = (negatives == positives[:, None]).sum(dim=1)
+            assert torch.equal(tied[: len(positives), column][needed[: len(found)]], alike[needed])
 
 
 def test_counts_beyond_float32():

@@ -140,7 +140,8 @@ class Similarity(ABC):
         """The matrix of similarities, ``(m, n)``, of the result of `factors`; rows of either give the corresponding chunk."""
         products = left @ right.T
         if not self.uses_squares:
-            return self.of_products(products, products.new_empty(0), products.new_empty(0))
+            unused = products.new_empty(0)
+            return self.of_products(products, unused, unused)
         return self.of_products(products, *self._both_squares(left, right))
 
     def _both_squares(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

@@ -41,6 +41,10 @@ class NPairsLoss(PairLoss):
     per anchor; the first term over anchors that have both. Sohn 2016; Eq. 2.22 of the thesis. The double sum is
     computed as a product of two sums.
 
+    With one pair of samples per class, as in Sohn's Eq. 6, pass the first samples as embeddings and the second ones as
+    references with ``relation="paired"``: an anchor has one positive, and the positives of the other classes are its
+    negatives.
+
     Args:
         l2: weight of the mean squared norm of the embeddings; the thesis uses 0.02.
         scale: multiplies the similarities.
@@ -50,6 +54,8 @@ class NPairsLoss(PairLoss):
         >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
         >>> NPairsLoss()(embeddings, torch.tensor([0, 0, 1]))
         tensor(0.6872)
+        >>> NPairsLoss()(torch.eye(2), references=embeddings[:2], relation="paired")
+        tensor(0.5178)
     """
 
     l2: float = hyper(default=0.0, help="weight of the mean squared norm", at_least=0.0, search=(1e-4, 0.1), log=True)

@@ -1,13 +1,13 @@
-"""Counts of negatives above and tied with each positive, from one sort of positives and negatives together.
+"""Ranks of positives, from one sort of positives and negatives together.
 
 A similarity becomes an integer key that orders as the similarity does, the highest first, with one more bit that puts
-positives before the negatives that tie with them.  After the sort, the position of a positive minus the number of
-positives before it is the number of negatives above it.  The cost does not depend on the number of positives, unlike
-a search for each of them.
+positives before the negatives that tie with them.  After the sort, the position of a positive is its rank.  The cost
+hardly depends on the number of positives, unlike that of a search for each of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
+from likewise.metrics.positives import Ties
 from likewise.metrics.threshold_counts import call_on_cores
 
 CACHE_KEYS = 2**16
-"""Keys that are sorted and examined at once: few enough to stay in a core's cache."""
+"""Keys that are made, or sorted and examined, at once: few enough to stay in a core's cache."""
 
 MERGED_BYTES, MERGED_BYTES_PER_POSITIVE = 20, 64
-"""Memory per key, and per positive among them: keys and flags; counts, and those of the previous chunk."""
+"""Memory per key, and per positive among them: keys and flags; ranks, and those of the previous chunk."""
 
 
 def make_keys(similarities: Tensor) -> Tensor:
-    """Return the keys of rows of similarities as if they were positives; those of negatives are one higher.
+    """Return the keys of rows of similarities as if they were positives, even; those of negatives are one higher.
 
     The keys of float32 similarities between −1.5 and 1.5, such as cosines, are int32, which sort twice as fast; others
     are int64.
@@ -39,17 +40,16 @@ def make_keys(similarities: Tensor) -> Tensor:
         >>> make_keys(torch.tensor([[0.5, -torch.inf]])).dtype
         torch.int64
     """
-    make, dtype = _use_ranks, torch.int64
-    if similarities.dtype == torch.float32:
-        low, high = similarities.numpy().min(), similarities.numpy().max()
-        make, dtype = (_use_31_bits, torch.int32) if low > -1.5 and high < 1.5 else (_use_bits, torch.int64)
-    keys = torch.empty(similarities.shape, dtype=dtype)
-
-    def write(chunk: slice) -> None:
-        make(similarities[chunk].numpy(), keys[chunk].numpy())
-
-    call_on_cores(write, split_rows(len(keys), fit_rows(CACHE_KEYS, per_row=keys.shape[1])))
-    return keys
+    values: NDArray[Any] = similarities.numpy()
+    make: Callable[[NDArray[Any], NDArray[Any]], None] = _use_ranks
+    dtype: type[np.signedinteger[Any]] = np.int64
+    if values.dtype == np.float32:
+        is_small = values.min() > -1.5 and values.max() < 1.5
+        make, dtype = (_use_31_bits, np.int32) if is_small else (_use_bits, np.int64)
+    keys = np.empty(values.shape, dtype=dtype)
+    chunks = split_rows(len(keys), fit_rows(CACHE_KEYS, per_row=similarities.shape[1]))
+    call_on_cores(lambda chunk: make(values[chunk], keys[chunk]), chunks)
+    return torch.from_numpy(keys)
 
 
 def get_lowest(keys: Tensor) -> int:
@@ -69,10 +69,10 @@ def _use_bits(values: NDArray[Any], keys: NDArray[Any]) -> None:
 def _use_31_bits(values: NDArray[Any], keys: NDArray[Any]) -> None:
     """The same for floats below 2, whose second bit is zero: the sign and 30 bits leave a place for the tag."""
     bits = values.view(np.int32)
-    is_positive = ~bits >> 31  # −1 for positive floats, 0 for negative ones
+    signs = bits >> 31  # −1 for negative floats, 0 for positive ones
     np.left_shift(bits, 1, out=keys)  # twice the magnitude; zero for −0, as for 0
-    keys ^= is_positive
-    keys -= is_positive
+    keys ^= signs
+    np.subtract(signs, keys, out=keys)
 
 
 def _use_ranks(values: NDArray[Any], keys: NDArray[Any]) -> None:
@@ -84,65 +84,102 @@ def _use_ranks(values: NDArray[Any], keys: NDArray[Any]) -> None:
     np.put_along_axis(keys, order, 2 * distinct, axis=1)
 
 
-def count_merged(keys: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Count for each row of keys, which are sorted **in place**.
+def rank_merged(keys: Tensor, largest: int, first: int | None = None) -> tuple[Tensor, Ties | None, Tensor]:
+    """Rank the positives of each row of keys, which are sorted **in place**.
 
     Args:
         keys: ``(q, n)``; even for positives, odd for negatives, the lowest key for entries that do not count.
+        largest: a number that no row's number of positives exceeds.
+        first: the largest rank that is needed; ``None`` for all.
 
     Returns:
-        The number of negatives above each positive, the number of negatives that tie with it (``None`` if no negative
-        ties with any), both ``(k, q)`` int64 with the most similar positive first, and the number of positives of each row.
+        The ranks ``(k, q)`` and the ties of a `RankChunk`, and the number of positives of each row.
 
     Examples:
         >>> import torch
         >>> keys = make_keys(torch.tensor([[0.3, 0.1, 0.2, 0.1]])) + torch.tensor([0, 0, 1, 1])
-        >>> above, tied, counts = count_merged(keys)
-        >>> above.T, tied.T, counts
-        (tensor([[0, 1]]), tensor([[0, 1]]), tensor([2]))
+        >>> rank, ties, counts = rank_merged(keys, 2)
+        >>> rank.T, ties.position, ties.tied, counts
+        (tensor([[1., 3.]], dtype=torch.float64), tensor([1]), tensor([1]), tensor([2]))
     """
     rows, width = keys.shape
-    is_positive, has_ties = np.empty(keys.shape, dtype=bool), np.empty(rows, dtype=bool)
-    step = fit_rows(CACHE_KEYS, per_row=width)
+    rank, counts = np.empty((rows, largest)), np.empty(rows, dtype=np.int64)
 
-    def sort(chunk: slice) -> None:
+    def write(chunk: slice) -> tuple[int, NDArray[Any]]:
         part = keys.numpy()[chunk]
         part.sort(axis=1)
-        np.equal(part & 1, 0, out=is_positive[chunk])
-        # a positive and a negative that tie somewhere are neighbors there, and differ in the last bit only
-        has_ties[chunk] = ((part[:, 1:] ^ part[:, :-1]) == 1).any(axis=1)
+        is_positive = (part & 1) == 0
+        # ties are kept or left out as a whole
+        if first is not None and first < 0.9 * width and not (part[:, first - 1] >> 1 == part[:, first] >> 1).any():
+            counts[chunk] = is_positive.view(np.uint8).sum(axis=1, dtype=np.uint32)
+            kept, last = _write_ranks(part[:, :first], is_positive[:, :first], rank[chunk])
+        else:
+            kept, last = _write_ranks(part, is_positive, rank[chunk])
+            counts[chunk] = kept
+        last[0] += chunk.start
+        return int(kept.max()), last
 
-    call_on_cores(sort, split_rows(rows, step))
-    place = torch.from_numpy(np.flatnonzero(is_positive))
-    counts = torch.searchsorted(place, torch.arange(0, (rows + 1) * width, width)).diff()
-    largest = int(counts.max())
-    above = _unflatten(place, counts, largest)
-    above -= torch.arange(0, rows * width, width)[:, None]
-    above -= torch.arange(largest)
-    with_ties = torch.from_numpy(np.flatnonzero(has_ties))
-    if not len(with_ties):
-        return above.T, None, counts
-    tied = torch.zeros_like(above)
-    for chunk in split_rows(len(with_ties), step):
-        row = with_ties[chunk]
-        tied[row, : int(counts[row].max())] = _count_ties(keys[row], counts[row])
-    return above.T, tied.T, counts
+    written = call_on_cores(write, split_rows(rows, fit_rows(CACHE_KEYS, per_row=width)))
+    last = np.concatenate([last for _, last in written], axis=1)
+    ties = _list_ties(keys.numpy(), *last) if last.size else None
+    height = max(kept for kept, _ in written)
+    return torch.from_numpy(rank)[:, :height].T, ties, torch.from_numpy(counts)
 
 
-def _unflatten(values: Tensor, counts: Tensor, largest: int) -> Tensor:
-    """Put the positives of all rows, in order, into rows of equal length; what follows a row's last is not defined."""
-    if len(values) == len(counts) * largest:
-        return values.view(len(counts), largest)
-    padded = values.new_zeros(len(counts), largest)
-    padded[torch.arange(largest) < counts[:, None]] = values
-    return padded
+def _write_ranks(
+    keys: NDArray[Any], is_positive: NDArray[Any], rank: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Write the ranks of the positives of sorted rows, followed by infinity.
+
+    Returns:
+        The number of positives of each row; and the row, the column and the number of positives before it in the row of
+        each positive that is followed by a negative that ties with it, ``(3, t)``.
+    """
+    rows, width = keys.shape
+    place, starts = np.flatnonzero(is_positive), np.arange(0, (rows + 1) * width, width)
+    edges = np.searchsorted(place, starts)
+    counts = np.diff(edges)
+    most = int(counts.max())
+    if len(place) == rows * most:
+        rank[:, :most] = place.reshape(rows, most)
+        rank[:, most:] = np.inf
+    else:
+        rank.fill(np.inf)
+        rank[:, :most][np.arange(most) < counts[:, None]] = place
+    rank[:, :most] -= starts[:-1, None] - 1
+    # they differ in the last bit only
+    row, column = np.divmod(np.flatnonzero((keys[:, 1:] ^ keys[:, :-1]) == 1), max(1, width - 1))
+    return counts, np.stack([row, column, np.searchsorted(place, row * width + column) - edges[row]])
 
 
-def _count_ties(keys: Tensor, counts: Tensor) -> Tensor:
-    """For sorted rows, the number of negatives that tie with each positive, ``(r, k)``."""
-    values, is_negative = keys >> 1, (keys & 1).bool().flatten()
-    is_start = torch.ones(keys.shape, dtype=torch.bool)
-    is_start[:, 1:] = values[:, 1:] != values[:, :-1]
-    group = is_start.flatten().cumsum(0) - 1
-    negatives = torch.bincount(group[is_negative], minlength=int(group[-1]) + 1)
-    return _unflatten(negatives[group[~is_negative]], counts, int(counts.max()))
+def _list_ties(keys: NDArray[Any], row: NDArray[Any], column: NDArray[Any], position: NDArray[Any]) -> Ties:
+    """List the ties of sorted rows.
+
+    Args:
+        keys: the sorted rows, ``(q, n)``.
+        row: the row of the last positive of each tie, ``(t,)``; the next key is that of a negative.
+        column: its column.
+        position: the number of positives before it in its row.
+    """
+    width = keys.shape[1]
+    key, before, after = keys[row, column], keys[row, column - 1], keys[row, np.minimum(column + 2, width - 1)]
+    # most ties are of one positive and one negative
+    first, end = column, column + 2
+    if bool(((before == key) & (column > 0)).any()) or bool(((after == key + 1) & (end < width)).any()):
+        first = _bisect(keys, row, key, np.zeros_like(column), first)
+        end = _bisect(keys, row, key + 2, end, np.full_like(column, width))
+    alike, tied = column + 1 - first, end - column - 1
+    entry = np.arange(alike.sum()) - np.repeat(np.cumsum(alike) - alike, alike)
+    columns = (np.repeat(row, alike), np.repeat(position + 1 - alike, alike) + entry, np.repeat(tied, alike))
+    return Ties(*map(torch.from_numpy, columns))
+
+
+def _bisect(
+    keys: NDArray[Any], row: NDArray[Any], key: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
+) -> NDArray[Any]:
+    """The first column of a sorted row from ``low`` on whose key is at least ``key``, or ``high``."""
+    while (is_open := low < high).any():
+        middle = (low + high) // 2
+        is_below = is_open & (keys[row, np.minimum(middle, keys.shape[1] - 1)] < key)
+        low, high = np.where(is_below, middle + 1, low), np.where(is_open & ~is_below, middle, high)
+    return low

@@ -14,8 +14,9 @@ Two modules compute these counts:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,22 +27,38 @@ BYTES_PER_POSITIVE = 256
 
 
 @dataclass(frozen=True, eq=False)
+class Ties:
+    """The positives that tie with negatives, one entry each, queries and their positives in order.
+
+    Args:
+        query: the column of the query, ``(t,)``.
+        position: the number of positives of the query before this one, ``(t,)``.
+        tied: the number of negatives that are exactly as similar, ``(t,)`` int64.
+    """
+
+    query: Tensor
+    position: Tensor
+    tied: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class RankChunk:
-    """Counts for a chunk of queries that have a positive: one column per query, the most similar positive on top.
+    """Ranks for a chunk of queries that have a positive: one column per query, the most similar positive on top.
 
     Args:
         queries: indices of the queries, ``(q,)``.
-        counts: the number of positives of each query, ``(q,)``; entries below are padding.
+        counts: the number of positives of each query, ``(q,)``.
         references: the reference that each positive is, most similar first, ``(k, q)``; ``None`` if it is not needed.
-        above: the number of negatives that are more similar than the positive, ``(k, q)`` int64.
-        tied: the number of negatives that are exactly as similar, ``(k, q)`` int64; ``None`` if no negative ties.
+        rank: the rank of the positive before the negatives that tie with it, ``(k, q)`` float64; infinity in the padding
+            and, where only the first ranks are needed, for positives beyond them, which may be left out.
+        ties: the positives that tie with negatives; ``None`` if there are none.
     """
 
     queries: Tensor
     counts: Tensor
     references: Tensor | None
-    above: Tensor
-    tied: Tensor | None
+    rank: Tensor
+    ties: Ties | None
 
 
 @dataclass(frozen=True)
@@ -50,8 +67,8 @@ class CountNeeds:
 
     Args:
         references: whether the reference of each positive is needed.
-        all_ranks: whether the count above every positive is needed; otherwise only that of positives among the first
-            ``first`` references, and the count of a positive beyond them is any number that is large enough to show
+        all_ranks: whether the rank of every positive is needed; otherwise only that of positives among the first
+            ``first`` references, and the rank of a positive beyond them is any number that is large enough to show
             this.
         first: the largest rank that matters.
         first_positives: whether ranks up to the query's number of positives matter as well.
@@ -122,24 +139,53 @@ def gather_positives(
     return Positives(values.T.contiguous(), index, counts)
 
 
+def count_ranks(above: Tensor, tied: Tensor, counts: Tensor) -> tuple[Tensor, Ties | None]:
+    """Return the ranks and ties of a `RankChunk` from counts of negatives.
+
+    Args:
+        above: the number of negatives above each positive, ``(k, q)``; float64 becomes the ranks, in place.
+        tied: the number of negatives tied with each positive, ``(k, q)``.
+        counts: the number of positives of each query, ``(q,)``.
+
+    Examples:
+        >>> import torch
+        >>> above = torch.tensor([[1.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
+        >>> rank, ties = count_ranks(above, torch.tensor([[0.0, 0.0], [2.0, 0.0]]), torch.tensor([2, 1]))
+        >>> rank.tolist(), ties.query.tolist(), ties.position.tolist(), ties.tied.tolist()
+        ([[2.0, 1.0], [3.0, inf]], [0], [1], [2])
+    """
+    if above.device.type != "cpu":
+        query, position = tied.T.nonzero(as_tuple=True)
+    else:
+        # much faster than torch for a few entries
+        flat = torch.from_numpy(np.flatnonzero(tied.T.numpy()))
+        query, position = flat // max(1, len(above)), flat % max(1, len(above))
+    tied = tied[position, query].long()
+    ties = Ties(query, position, tied) if len(query) else None
+    place = torch.arange(1, len(above) + 1, device=above.device)[:, None]
+    rank = above.double().add_(place)
+    if above.device.type != "cpu" or bool((counts < len(above)).any()):
+        rank.masked_fill_(place > counts, torch.inf)
+    return rank, ties
+
+
 def make_rank_chunk(
     queries: Tensor,
     counts: Tensor,
     references: Tensor | None,
-    above: Tensor,
-    tied: Tensor | None,
+    ranks: tuple[Tensor, Ties | None],
     is_finite: Tensor,
 ) -> RankChunk:
     """Make a chunk without the queries that have no positive.
 
     Args:
-        queries: as in `RankChunk`, as are the next four arguments.
+        queries: as in `RankChunk`, as are the next two arguments.
         counts: the number of positives of each query; zero is allowed.
         references: the reference that each positive is.
-        above: the number of negatives above each positive.
-        tied: the number of negatives that tie with each positive.
+        ranks: the ranks and the ties.
         is_finite: whether the similarities of all positives are finite, a scalar.
     """
+    rank, ties = ranks
     has_positive = counts > 0
     all_finite, all_positive = torch.stack([is_finite, has_positive.all()]).tolist()  # waits for the device once
     if not all_finite:
@@ -147,10 +193,11 @@ def make_rank_chunk(
             "embeddings must have finite similarities, but some overflow; scale the embeddings down, or use float64"
         )
     if all_positive:
-        return RankChunk(queries, counts, references, above, tied)
-    above = above[:, has_positive]
-    references, tied = (None if each is None else each[:, has_positive] for each in (references, tied))
-    return RankChunk(queries[has_positive], counts[has_positive], references, above, tied)
+        return RankChunk(queries, counts, references, rank, ties)
+    if ties is not None:
+        ties = replace(ties, query=(has_positive.cumsum(0) - 1)[ties.query])
+    references = None if references is None else references[:, has_positive]
+    return RankChunk(queries[has_positive], counts[has_positive], references, rank[:, has_positive], ties)
 
 
 def merge_chunks(chunks: Iterable[RankChunk], entries: int) -> Iterator[RankChunk]:
@@ -159,13 +206,13 @@ def merge_chunks(chunks: Iterable[RankChunk], entries: int) -> Iterator[RankChun
     Examples:
         >>> import torch
         >>> one = torch.ones(1, 1, dtype=torch.int64)
-        >>> [len(chunk.queries) for chunk in merge_chunks([RankChunk(one[0], one[0], one, one, one)] * 3, 8)]
+        >>> [len(chunk.queries) for chunk in merge_chunks([RankChunk(one[0], one[0], one, one.double(), None)] * 3, 8)]
         [3]
     """
     group: list[RankChunk] = []
     for chunk in chunks:
-        # the group is padded to its largest number of positives
-        if group and _count_entries([*group, chunk]) > entries:
+        # the group is padded to its largest number of positives; to copy large chunks costs more than it saves
+        if group and max(_count_entries([*group, chunk]), 4 * _count_entries(group)) > entries:
             yield _concatenate(group)
             group = []
         group.append(chunk)
@@ -174,29 +221,33 @@ def merge_chunks(chunks: Iterable[RankChunk], entries: int) -> Iterator[RankChun
 
 
 def _count_entries(chunks: list[RankChunk]) -> int:
-    return max(len(chunk.above) for chunk in chunks) * sum(len(chunk.queries) for chunk in chunks)
+    return max(len(chunk.rank) for chunk in chunks) * sum(len(chunk.queries) for chunk in chunks)
 
 
 def _concatenate(chunks: list[RankChunk]) -> RankChunk:
     if len(chunks) == 1:
         return chunks[0]
-    height = max(len(chunk.above) for chunk in chunks)
+    height = max(len(chunk.rank) for chunk in chunks)
     queries, counts = (torch.cat([getattr(chunk, name) for chunk in chunks]) for name in ("queries", "counts"))
-    references, above, tied = (_join(chunks, name, height) for name in ("references", "above", "tied"))
-    assert above is not None
-    return RankChunk(queries, counts, references, above, tied)
+    rank = _join([chunk.rank for chunk in chunks], height, torch.inf)
+    references = [chunk.references for chunk in chunks if chunk.references is not None]
+    starts = np.cumsum([0, *(len(chunk.queries) for chunk in chunks)]).tolist()
+    shifted = [
+        replace(chunk.ties, query=chunk.ties.query + start)
+        for chunk, start in zip(chunks, starts, strict=False)
+        if chunk.ties is not None
+    ]
+    names = ("query", "position", "tied")
+    ties = Ties(*(torch.cat([getattr(each, name) for each in shifted]) for name in names)) if shifted else None
+    return RankChunk(queries, counts, _join(references, height, 0) if references else None, rank, ties)
 
 
-def _join(chunks: list[RankChunk], name: str, height: int) -> Tensor | None:
-    """The columns of all chunks, padded with zeros; ``None`` if no chunk has them."""
-    columns: list[Tensor | None] = [getattr(chunk, name) for chunk in chunks]
-    if all(column is None for column in columns):
-        return None
-    whole = chunks[0].above.new_zeros(height, sum(len(chunk.queries) for chunk in chunks))
+def _join(columns: list[Tensor], height: int, padding: float) -> Tensor:
+    """The columns of all chunks, padded to one height."""
+    whole = columns[0].new_full((height, sum(column.shape[1] for column in columns)), padding)
     start = 0
-    for chunk, column in zip(chunks, columns, strict=True):
-        stop = start + len(chunk.queries)
-        if column is not None:
-            whole[: len(column), start:stop] = column
+    for column in columns:
+        stop = start + column.shape[1]
+        whole[: len(column), start:stop] = column
         start = stop
     return whole

@@ -1,4 +1,4 @@
-"""Retrieval metrics of each query, from the counts of negatives above and tied with its positives.
+"""Retrieval metrics of each query, from the ranks of its positives and the negatives that tie with them.
 
 Apart from recall and the reciprocal rank, a metric is a sum of gains over the positives that are among the first k,
 divided by the largest possible sum or by k.  If negatives tie with positives, a metric is its expectation over all
@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from likewise.formula import whole_number
 from likewise.metrics.chunks import fit_rows, split_rows
-from likewise.metrics.positives import CountNeeds, RankChunk
+from likewise.metrics.positives import CountNeeds, RankChunk, Ties
 
 Cutoff = int | Literal["R"] | None
 
@@ -125,7 +124,7 @@ def score_queries(
     """Compute each metric for each query of a chunk, ``(q,)`` float64.
 
     Args:
-        chunk: the counts.
+        chunk: the ranks.
         metrics: from `parse_metrics`.
         ties: ``"expected"``, ``"optimistic"`` or ``"pessimistic"``.
         entries: about how many positives are processed at once.
@@ -133,19 +132,19 @@ def score_queries(
     Examples:
         >>> import torch
         >>> one = torch.ones(1, 1, dtype=torch.int64)
-        >>> chunk = RankChunk(queries=one[0], counts=one[0], references=one, above=one, tied=0 * one)
+        >>> chunk = RankChunk(queries=one[0], counts=one[0], references=one, rank=2.0 * one.double(), ties=None)
         >>> scores = score_queries(chunk, parse_metrics(("R@1", "R@2", "P@2", "MRR"), ()), "expected")
         >>> {name: value.item() for name, value in scores.items()}
         {'R@1': 0.0, 'R@2': 1.0, 'P@2': 0.5, 'MRR': 0.5}
     """
     scores = []
-    for columns in split_rows(len(chunk.queries), fit_rows(entries, per_row=max(1, len(chunk.above)))):
-        above, counts = chunk.above[:, columns].double(), chunk.counts[columns].double()
-        tied = None if chunk.tied is None else chunk.tied[:, columns]
-        if tied is not None and ties == "pessimistic":
-            above += tied
-        order = _Order(above, counts, tied if ties == "expected" else None, entries)
-        scores.append(_compute(order, metrics))
+    if chunk.ties is not None and ties == "pessimistic":
+        at = chunk.ties.position, chunk.ties.query
+        chunk = replace(chunk, rank=chunk.rank.index_put(at, chunk.ties.tied.double(), accumulate=True))
+    for columns in split_rows(len(chunk.queries), fit_rows(entries, per_row=max(1, len(chunk.rank)))):
+        rank, counts = chunk.rank[:, columns], chunk.counts[columns].double()
+        expected = _Ties.select(rank, chunk.ties, columns) if ties == "expected" else None
+        scores.append(_compute(_Order(rank, counts, expected, entries), metrics))
     return {name: torch.cat([values[name] for values in scores]) for name in scores[0]}
 
 
@@ -164,7 +163,7 @@ def _compute(order: _Order, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]
         elif metric.kind is Kind.AVERAGE_PRECISION:
             values[metric.name] = order.sum_precisions(k) / possible
         else:
-            discounts = _sum_discounts(len(order.position), order.counts)
+            discounts = _sum_discounts(int(possible.max()), order.counts)
             values[metric.name] = order.sum_discounts(k) / discounts[possible.long()]
     return values
 
@@ -179,87 +178,97 @@ class _Order:
     """Positives of some queries; one column per query, the first positive on top.
 
     Args:
-        above: the number of negatives above each positive, ``(p, q)``, which is overwritten.
-        counts: the number of positives of each query, ``(q,)``; entries below are padding.
-        tied: the number of negatives that tie with each positive, ``(p, q)``; ``None`` if ties are resolved.
+        rank: the ranks before negatives that tie, ``(p, q)``, infinity in the padding.
+        counts: the number of positives of each query, ``(q,)``.
+        ties: the positives that tie with negatives; ``None`` if there are none or ties are resolved.
         entries: about how many numbers are in memory at once.
     """
 
-    def __init__(self, above: Tensor, counts: Tensor, tied: Tensor | None, entries: int) -> None:
-        self.counts, self.entries = counts, entries
-        ties = None if tied is None else _Ties(above, tied)
-        self.ties = ties if ties is not None and len(ties.query) else None
-        self.above_first = above[0].clone()
-        self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
-        self.rank = above.add_(self.position)
-        if bool((counts < len(above)).any()):
-            self.rank.masked_fill_(self.position > counts, torch.inf)
-        self._inside: dict[Cutoff, Tensor] = {}
+    def __init__(self, rank: Tensor, counts: Tensor, ties: _Ties | None, entries: int) -> None:
+        self.rank, self.counts, self.ties, self.entries = rank, counts, ties, entries
+        self.position = torch.arange(1.0, len(rank) + 1.0, dtype=torch.float64, device=rank.device)[:, None]
+        self._hits: dict[Cutoff, Tensor] = {}
         self._precision: Tensor | None = None
 
-    def inside(self, k: Cutoff) -> Tensor:
-        """The probability that each positive is among the first k, zero in the padding.
+    def find_hits(self, k: Cutoff) -> Tensor:
+        """The number of positives among the first k, before negatives that tie, ``(q,)`` int64."""
+        if k not in self._hits:
+            limit = self.counts if k == "R" else torch.full_like(self.counts, torch.inf if k is None else k)
+            if k is not None and self.rank.T.is_contiguous():
+                hits = torch.searchsorted(self.rank.T, limit[:, None], right=True).squeeze(1)
+            else:
+                limit = limit.clamp(max=torch.finfo(torch.float64).max)  # the padding is infinite
+                # zeros and ones as floats: torch compares into floats several times faster than into booleans
+                hits = torch.le(self.rank, limit, out=torch.empty_like(self.rank)).sum(dim=0).long()
+            self._hits[k] = hits
+        return self._hits[k]
 
-        Without ties only the first k positives can be, and the rows below are left out.
-        """
-        if k not in self._inside:
-            limit = self.counts if k == "R" else torch.finfo(torch.float64).max if k is None else k
-            rank = self.rank[:k] if isinstance(k, int) and self.ties is None else self.rank
-            # zeros and ones as floats: torch compares into floats several times faster than into booleans
-            inside = torch.le(rank, limit, out=torch.empty_like(rank))
-            if self.ties is not None:
-                self.ties.write(inside, self.ties.count_inside(k, self.counts) / self.ties.size)
-            self._inside[k] = inside
-        return self._inside[k]
+    def sum_first(self, values: Tensor, k: Cutoff) -> Tensor:
+        """The sum of the values of the positives among the first k, before negatives that tie."""
+        if k is None:
+            return values.sum(dim=0)
+        hits = self.find_hits(k)
+        # where all queries have a hit, nothing is masked
+        least, most = (0, len(values)) if values.is_cuda else (int(hits.min()), int(hits.max()))
+        total, rest = values[:least].sum(dim=0), values[least:most]
+        if not len(rest):
+            return total
+        inside = torch.le(self.position[least:most], hits, out=torch.empty_like(rest))
+        return inside.mul_(rest).sum(dim=0).add_(total)
 
     def recall(self, k: int) -> Tensor:
         """The probability that a positive is among the first k."""
-        values = (self.above_first < k).double()
+        values = (self.rank[0] <= k).double()
         return values if self.ties is None else self.ties.expect_recall(k, values)
 
     def reciprocal_rank(self) -> Tensor:
         """One over the rank of the first positive."""
-        values = 1.0 / (1.0 + self.above_first)
+        values = 1.0 / self.rank[0]
         return values if self.ties is None else self.ties.expect_reciprocal_rank(values, self.entries)
 
     def count_hits(self, k: Cutoff) -> Tensor:
         """The number of positives among the first k."""
-        return self.inside(k).sum(dim=0)
+        hits = self.find_hits(k).double()
+        if self.ties is None:
+            return hits
+        return self.ties.correct(hits, self.ties.expect_inside(k, self.counts), self.ties.is_inside(k, self.counts))
 
     def sum_precisions(self, k: Cutoff) -> Tensor:
         """The sum of the precisions at the positives among the first k."""
         if self._precision is None:
             self._precision = self.position / self.rank  # zero in the padding, whose rank is infinite
-        values = self._precision
-        if k is not None:
-            inside = self.inside(k)
-            values = values[: len(inside)] * inside
-        if self.ties is not None:
-            values = values.clone() if k is None else values
-            self.ties.write(values, self.ties.expect_precision(k, self.counts))
-        return values.sum(dim=0)
+        total = self.sum_first(self._precision, k)
+        if self.ties is None:
+            return total
+        values = (self.ties.position + 1.0) / self.ties.rank * self.ties.is_inside(k, self.counts)
+        return self.ties.correct(total, self.ties.expect_precision(k, self.counts), values)
 
     def sum_discounts(self, k: Cutoff) -> Tensor:
         """The discounted gain of the positives among the first k."""
-        inside = self.inside(k)
-        values = (1.0 + self.rank[: len(inside)]).log2().reciprocal() * inside
-        if self.ties is not None:
-            self.ties.write(values, self.ties.expect_discount(k, self.counts))
-        return values.sum(dim=0)
+        total = self.sum_first(_discount(self.rank), k)
+        if self.ties is None:
+            return total
+        values = _discount(self.ties.rank) * self.ties.is_inside(k, self.counts)
+        return self.ties.correct(total, self.ties.expect_discount(k, self.counts), values)
+
+
+def _discount(rank: Tensor) -> Tensor:
+    return (1.0 + rank).log2().reciprocal()
 
 
 class _Ties:
     """The positives that tie with negatives: each number is an expectation over all orders of their tie.
 
     Args:
-        above: the number of negatives above each positive, ``(p, q)``.
-        tied: the number of negatives that tie with each positive, ``(p, q)``; zero for positives without a tie.
+        rank: the ranks of all positives before negatives that tie, ``(p, q)``.
+        ties: the positives that tie with negatives; there is at least one.
     """
 
-    def __init__(self, above: Tensor, tied: Tensor) -> None:
-        self.query, self.position = _find_ties(tied)
-        self.above = above[self.position, self.query]
-        self.tied = tied[self.position, self.query].double()
+    def __init__(self, rank: Tensor, ties: Ties) -> None:
+        self.query, self.position = ties.query, ties.position
+        self.rank = rank[self.position, self.query]
+        self.above = self.rank - 1.0 - self.position
+        self.tied = ties.tied.double()
         is_start = torch.ones_like(self.query, dtype=torch.bool)
         # positives of a tie are neighbors, and the next tie has more negatives above
         is_start[1:] = (self.query[1:] != self.query[:-1]) | (self.above[1:] != self.above[:-1])
@@ -268,9 +277,29 @@ class _Ties:
         self.alike = torch.diff(starts, append=starts.new_tensor([len(group)]))[group].double()
         self.size, self.offset = self.alike + self.tied, self.above + self.before
 
-    def write(self, values: Tensor, expected: Tensor) -> None:
-        """Overwrite these positives in a matrix of the positives of all queries."""
-        values[self.position, self.query] = expected
+    @classmethod
+    def select(cls, rank: Tensor, ties: Ties | None, columns: slice) -> _Ties | None:
+        """The ties of some queries; ``None`` if there are none."""
+        if ties is None:
+            return None
+        first, last = torch.searchsorted(ties.query, ties.query.new_tensor([columns.start, columns.stop])).tolist()
+        if first == last:
+            return None
+        return cls(rank, Ties(ties.query[first:last] - columns.start, ties.position[first:last], ties.tied[first:last]))
+
+    def correct(self, total: Tensor, expected: Tensor, values: Tensor) -> Tensor:
+        """Replace the values of these positives in the sum of each query by their expectations."""
+        return total.index_add(0, self.query, expected - values)
+
+    def is_inside(self, k: Cutoff, counts: Tensor) -> Tensor:
+        """Whether each positive is among the first k if it comes before the negatives of its tie."""
+        if k is None:
+            return torch.ones_like(self.rank)
+        return (self.rank <= (counts[self.query] if k == "R" else k)).double()
+
+    def expect_inside(self, k: Cutoff, counts: Tensor) -> Tensor:
+        """The probability that each positive is among the first k."""
+        return self.count_inside(k, counts) / self.size
 
     def count_inside(self, k: Cutoff, counts: Tensor) -> Tensor:
         """The number of ranks of each positive's tie that are among the first k."""
@@ -281,10 +310,12 @@ class _Ties:
     def expect_recall(self, k: int, values: Tensor) -> Tensor:
         """The probability that a positive is among the first k, where the best positive ties."""
         best = self.before == 0.0
+        if not bool(best.any()):
+            return values
         query, position, tied = self.query[best], self.position[best], self.tied[best]
         inside = k - self.above[best]  # ranks of the best tie among the first k
         # all negatives: b choose m over (a + b) choose m, as a product of one factor per positive, of which there are a
-        factors = values.new_ones(int(self.alike[best].max()) if len(query) else 0, len(values))
+        factors = values.new_ones(int(self.alike[best].max()), len(values))
         factors[position, query] = ((tied - inside).clamp(min=0.0) + position + 1.0) / (tied + position + 1.0)
         first = position == 0
         query, tied, inside = query[first], tied[first], inside[first]
@@ -310,15 +341,6 @@ class _Ties:
         offset = torch.where(inside > 0.0, self.offset, 0.0)
         sums = _sum_discounts(int((offset + inside).max()), counts)
         return (sums[(offset + inside).long()] - sums[offset.long()]) / self.size
-
-
-def _find_ties(tied: Tensor) -> tuple[Tensor, Tensor]:
-    """The query and the position of each positive that ties, queries in order."""
-    if tied.device.type != "cpu":
-        query, position = tied.T.nonzero(as_tuple=True)
-        return query, position
-    flat = torch.from_numpy(np.flatnonzero(tied.T.numpy() != 0))  # much faster than torch for a few entries
-    return flat // len(tied), flat % len(tied)
 
 
 def _expected_precision(before: Tensor, alike: Tensor, size: Tensor, offset: Tensor, inside: Tensor) -> Tensor:

@@ -137,9 +137,13 @@ def ranks(
     for chunk in rank_chunks(inputs, CountNeeds()):
         assert chunk.references is not None
         positives[chunk.queries] = chunk.counts
-        tied = torch.zeros_like(chunk.above) if chunk.tied is None else chunk.tied
-        is_positive = torch.arange(len(chunk.above), device=device) < chunk.counts[:, None]
-        columns = (chunk.queries[:, None].expand(is_positive.shape), chunk.references.T, chunk.above.T, tied.T)
+        position = torch.arange(len(chunk.rank), device=device)
+        above = (chunk.rank - 1.0 - position[:, None]).long()
+        tied = torch.zeros_like(above)
+        if chunk.ties is not None:
+            tied[chunk.ties.position, chunk.ties.query] = chunk.ties.tied
+        is_positive = position < chunk.counts[:, None]
+        columns = (chunk.queries[:, None].expand(is_positive.shape), chunk.references.T, above.T, tied.T)
         for entries, column in zip(flat, columns, strict=True):
             entries.append(column[is_positive])
     order = _concatenate(flat[0], None, positives).argsort(stable=True)

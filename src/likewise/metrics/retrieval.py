@@ -128,7 +128,7 @@ def _score(inputs: MetricInputs, metrics: Sequence[QueryMetric], ties: str) -> t
     """Return the queries that have a positive, in ascending order, and each of their metrics."""
     device = inputs.embeddings.queries.device
     # a few dozen float64 numbers per positive, which take about a quarter of the memory; on a CPU they stay in its cache
-    entries = min(2**16 if device.type == "cpu" else 2**20, max(2**12, inputs.memory // 2**10))
+    entries = min(2**18 if device.type == "cpu" else 2**20, max(2**12, inputs.memory // 2**10))
     chunks = [
         (chunk.queries, score_queries(chunk, metrics, ties, entries))
         for chunk in merge_chunks(rank_chunks(inputs, find_needs(metrics)), entries)

@@ -1,4 +1,4 @@
-"""Methods to count the negatives of full rows, and the choice between them."""
+"""Methods to rank the positives of full rows, and the choice between them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from likewise.metrics.chunks import split_rows
-from likewise.metrics.merged_counts import count_merged, get_lowest, make_keys
-from likewise.metrics.positives import CountNeeds, Positives
+from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
+from likewise.metrics.positives import CountNeeds, Positives, Ties, count_ranks
 from likewise.metrics.threshold_counts import (
     ThresholdCounts,
     count_by_comparing,
@@ -67,16 +67,16 @@ def choose_method(width: int, positives: int, neighbors: int | None, device: tor
     return Method.COMPARE if positives <= 2 else Method.SORT
 
 
-def count_negatives(
+def rank_positives(
     similarities: Tensor, positives: Positives, rows: SimilarityRows, needs: CountNeeds
-) -> tuple[Tensor, Tensor | None]:
-    """Count the negatives above and tied with each positive, ``(k, q)``; ties are ``None`` if there are none.
+) -> tuple[Tensor, Ties | None]:
+    """Return the ranks ``(k, q)`` and the ties of a `RankChunk`.
 
     Args:
         similarities: rows in which everything but negatives is −∞; they are overwritten.
         positives: the positives of these rows.
         rows: what computed the similarities.
-        needs: which counts are needed.
+        needs: which ranks are needed.
     """
     method = rows.choose_method(len(positives.similarities))
     if method is Method.SELECT:
@@ -90,33 +90,31 @@ def count_negatives(
         count_by_sorting(similarities, counts)
     else:
         count_by_comparing(similarities, counts, None, rows.scratch)
-    return counts.above.long(), counts.tied
+    return count_ranks(counts.above, counts.ties, positives.counts)
 
 
-def _merge(negatives: Tensor, positives: Positives) -> tuple[Tensor, Tensor | None]:
+def _merge(negatives: Tensor, positives: Positives) -> tuple[Tensor, Ties | None]:
     """Sort positives and negatives together."""
     thresholds = positives.similarities.T
     keys = make_keys(torch.cat([thresholds, negatives], dim=1))
     width = thresholds.shape[1]
     keys[:, width:] += 1
     keys[:, :width].masked_fill_(torch.arange(width) >= positives.counts[:, None], get_lowest(keys))
-    above, tied, _ = count_merged(keys)
-    return above, tied
+    return rank_merged(keys, width)[:2]
 
 
-def _select(similarities: Tensor, positives: Positives, neighbors: int) -> tuple[Tensor, Tensor | None]:
+def _select(similarities: Tensor, positives: Positives, neighbors: int) -> tuple[Tensor, Ties | None]:
     """Count only among the first negatives of each row; a positive below all of them has at least that many above."""
     start = similarities.shape[1] - neighbors
     map_over_cores(lambda rows: rows.partition(start, axis=1), similarities)
-    above, tied = _merge(similarities[:, start:], positives)
+    rank, ties = _merge(similarities[:, start:], positives)
+    if ties is None:
+        return rank, ties
     # more negatives than were selected may tie with the last of them
     last = similarities[:, start]
-    at_last = positives.similarities == last  # padding is +∞, and a row with fewer negatives ends with −∞
-    with_last = at_last.any(dim=0).nonzero().squeeze(1)
-    if len(with_last):
-        tied = torch.zeros_like(above) if tied is None else tied
-        for chunk in split_rows(len(with_last), 64):
-            row = with_last[chunk]
-            count = (similarities[row] == last[row, None]).sum(dim=1)
-            tied[:, row] = torch.where(at_last[: len(tied), row], count, tied[:, row])
-    return above, tied
+    at_last = positives.similarities[ties.position, ties.query] == last[ties.query]
+    for chunk in split_rows(len(at_last), 64):
+        entries = chunk.start + at_last[chunk].nonzero().squeeze(1)
+        row = ties.query[entries]
+        ties.tied[entries] = (similarities[row] == last[row, None]).sum(dim=1)
+    return rank, ties

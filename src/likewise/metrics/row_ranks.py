@@ -10,9 +10,9 @@ from torch import Tensor
 
 from likewise.metrics.chunks import split_rows
 from likewise.metrics.inputs import Groups, MetricInputs
-from likewise.metrics.merged_counts import count_merged, get_lowest, make_keys
+from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
 from likewise.metrics.positives import CountNeeds, RankChunk, gather_positives, make_rank_chunk
-from likewise.metrics.row_counts import Method, count_negatives
+from likewise.metrics.row_counts import Method, rank_positives
 from likewise.metrics.similarity_rows import SimilarityRows
 from likewise.progress import track
 
@@ -60,7 +60,7 @@ class _ClassRows:
         """Rank some queries, in the order of their classes, with at most ``largest`` references of their class."""
         similarities = self.rows.compute(queries)
         if self.rows.choose_method(largest) is Method.MERGE:
-            return self._rank_merged(queries, similarities, largest)
+            return self._merge(queries, similarities, largest)
         code, position = self.classes.queries[queries, None], torch.arange(largest, device=queries.device)
         sizes = self.classes.sizes[code]
         index = self.starts[code] + torch.minimum(position, sizes - 1)
@@ -70,18 +70,19 @@ class _ClassRows:
         positives = gather_positives(similarities, index, is_positive, self.needs.references)
         similarities.scatter_(1, index, -torch.inf)
         self._exclude(queries, similarities, -torch.inf)
-        above, tied = count_negatives(similarities, positives, self.rows, self.needs)
+        ranks = rank_positives(similarities, positives, self.rows, self.needs)
         references = None if positives.positive_index is None else self.order[positives.positive_index]
-        return make_rank_chunk(queries, positives.counts, references, above, tied, positives.are_finite())
+        return make_rank_chunk(queries, positives.counts, references, ranks, positives.are_finite())
 
-    def _rank_merged(self, queries: Tensor, similarities: Tensor, largest: int) -> RankChunk:
-        keys, is_finite = make_keys(similarities[:, : len(self.order)]).add_(1), torch.tensor(True)
+    def _merge(self, queries: Tensor, similarities: Tensor, largest: int) -> RankChunk:
+        keys, is_finite = make_keys(similarities[:, : len(self.order)]), torch.tensor(True)
         code, sizes = torch.unique_consecutive(self.classes.queries[queries], return_counts=True)
         runs = zip(self.starts[code].tolist(), self.classes.sizes[code].tolist(), sizes.tolist(), strict=True)
         first = 0
         for start, size, count in runs:  # few: classes are large here
             rows, columns = slice(first, first + count), slice(start, start + size)
-            keys[rows, columns] -= 1
+            keys[rows, :start] += 1
+            keys[rows, start + size :] += 1
             if keys.dtype != torch.int32:  # 32-bit keys exist for small numbers only
                 low, high = similarities[rows, columns].aminmax()
                 is_finite = is_finite & low.isfinite() & high.isfinite()
@@ -90,8 +91,8 @@ class _ClassRows:
         references = None
         if self.needs.references:
             references = self._sort_references(queries, similarities, keys, largest)
-        above, tied, counts = count_merged(keys)
-        return make_rank_chunk(queries, counts, references, above, tied, is_finite)
+        rank, ties, counts = rank_merged(keys, largest, self.needs.count_neighbors(largest))
+        return make_rank_chunk(queries, counts, references, (rank, ties), is_finite)
 
     def _sort_references(self, queries: Tensor, similarities: Tensor, keys: Tensor, largest: int) -> Tensor:
         """The positives of each query, most similar first, from keys that are not sorted yet."""
@@ -150,8 +151,8 @@ def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]
             keys |= ~positive
             keys.masked_fill_(~(positive | negative), get_lowest(keys))
             is_finite = similarities[:, :n][positive].isfinite().all()
-            above, tied, counts = count_merged(keys)
-            return make_rank_chunk(chunk, counts, None, above, tied, is_finite)
+            rank, ties, counts = rank_merged(keys, largest, needs.count_neighbors(largest))
+            return make_rank_chunk(chunk, counts, None, (rank, ties), is_finite)
         row, column = positive.nonzero(as_tuple=True)
         position = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
         index = row.new_zeros(len(chunk), largest)
@@ -159,8 +160,8 @@ def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]
         index[row, position], is_positive[row, position] = column, True
         positives = gather_positives(similarities, index, is_positive, needs.references)
         similarities[:, :n].masked_fill_(~negative, -torch.inf)
-        above, tied = count_negatives(similarities, positives, rows, needs)
-        return make_rank_chunk(chunk, counts, positives.positive_index, above, tied, positives.are_finite())
+        ranks = rank_positives(similarities, positives, rows, needs)
+        return make_rank_chunk(chunk, counts, positives.positive_index, ranks, positives.are_finite())
 
     for chunk in track(split_rows(m, rows.fit_queries(0)), "ranks"):
         queries = torch.arange(chunk.start, chunk.stop, device=embeddings.queries.device)

@@ -16,7 +16,14 @@ from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows
 from likewise.metrics.inputs import Groups, MetricInputs
-from likewise.metrics.positives import CountNeeds, Positives, RankChunk, gather_positives, make_rank_chunk
+from likewise.metrics.positives import (
+    CountNeeds,
+    Positives,
+    RankChunk,
+    count_ranks,
+    gather_positives,
+    make_rank_chunk,
+)
 from likewise.metrics.prepared_rows import PreparedRows, multiply, round_up
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
@@ -141,8 +148,8 @@ def rank_symmetrically(inputs: MetricInputs, layout: Layout, needs: CountNeeds) 
     for (start, stop), (negatives, positives) in zip(small, results, strict=True):
         samples = layout.order[start:stop]
         references = None if positives.positive_index is None else samples[positives.positive_index]
-        above, tied, is_finite = negatives.above.long(), negatives.tied, positives.are_finite()
-        yield make_rank_chunk(samples, positives.counts, references, above, tied, is_finite)
+        ranks = count_ranks(negatives.above, negatives.ties, positives.counts)
+        yield make_rank_chunk(samples, positives.counts, references, ranks, positives.are_finite())
 
 
 def _count_on_diagonal(

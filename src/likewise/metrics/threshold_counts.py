@@ -50,11 +50,6 @@ class ThresholdCounts:
         zeros = torch.zeros(thresholds.shape, dtype=dtype, device=thresholds.device)
         return ThresholdCounts(thresholds, zeros, zeros.clone())
 
-    @property
-    def tied(self) -> Tensor:
-        """The number of similarities equal to each threshold, ``(k, rows)`` int64."""
-        return self.ties.long()
-
 
 def count_by_comparing(
     similarities: Tensor, rows: ThresholdCounts | None, columns: ThresholdCounts | None, scratch: Tensor
