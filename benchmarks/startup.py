@@ -31,6 +31,7 @@ from typing import Any
 from benchmarks.harness import (
     DOCS,
     RESULTS,
+    cores,
     fill,
     machine,
     make_parser,
@@ -152,7 +153,8 @@ def tell(row: Row) -> Row:
     """Print a row, and return it."""
     name = "report" if row["what"].startswith("report") else row["what"]
     bar = row.get("bar", BARS.get(name))
-    limit = "" if bar is None else f"; at most {bar:g} s: {'kept' if row['seconds'] <= bar else 'MISSED'}"
+    clock = "cpu" if os.getloadavg()[0] > cores() else "seconds"  # other programs delay the clock of a wall
+    limit = "" if bar is None else f"; at most {bar:g} s, by {clock}: {'kept' if row[clock] <= bar else 'MISSED'}"
     print(f"{row['what']}: {row['seconds']:.2f} s, cpu {row['cpu']:.2f} s{limit}", flush=True)
     for phase in (name for name in (*PHASES, *PARTS) if name in row):
         print(f"    {PHASES.get(phase) or f'of which {phase}'}: {row[phase]:.2f} s", flush=True)
@@ -237,7 +239,7 @@ def train_once(words: Sequence[str], folder: Path, device: str) -> Times:
     where = app.this_machine("cpu" if device == "cpu" else "gpu")
     clock.lap("configuration")
     build.make_model = clock.timed("model", build.make_model)
-    loop.embed = clock.timed("embedding", clock.batches(loop.embed))
+    vars(loop)["embed"] = clock.timed("embedding", clock.batches(vars(loop)["embed"]))
     loop._Training.note = clock.at_first_step(loop._Training.note)  # type: ignore[method-assign]
     with tempfile.TemporaryDirectory(dir=folder) as place:
         run = training.train(

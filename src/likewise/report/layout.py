@@ -51,7 +51,7 @@ def lay_out(embeddings: Tensor, layout: str, seed: int) -> Places:
     if len(points) < FEWEST:
         layout = "pca"
     if layout == "tsne":
-        places = tsne.fit_tsne(points.astype(np.float32), _start(points))
+        places: NDArray[Any] = tsne.fit_tsne(points.astype(np.float32), _start(points))
     elif layout == "umap":
         neighbors = min(15, len(points) - 1)
         umap = _umap()(n_neighbors=neighbors, init=_start(points) * 1e5, random_state=seed, n_jobs=1)

@@ -53,7 +53,7 @@ def fit_tsne(points: Floats, start: Floats) -> Floats:
             gains = np.maximum(np.where(update * gradient < 0.0, gains + 0.2, gains * 0.8), 0.01)
             update = (MOMENTUM * update - rate * gains * gradient).astype(np.float32)
             places = places + update
-    return places - places.mean(axis=0)
+    return places
 
 
 def _affinities(points: Floats) -> Floats:

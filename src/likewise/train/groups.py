@@ -185,7 +185,7 @@ def make_optimizer(
 
 
 @cache
-def _plain(kind: Any) -> Any:
+def _plain(kind: Any) -> Callable[..., torch.optim.Optimizer]:
     """A torch optimizer without the decorators for ``torch.compile``, which import the compiler: 2 s of a start."""
 
     def step(self: Any, closure: Callable[[], float] | None = None) -> Any:
