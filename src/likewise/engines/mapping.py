@@ -12,6 +12,7 @@ from torch import Tensor
 from likewise.engines import graphs
 from likewise.engines.chunked import plan_rows, settle, settle_mining
 from likewise.engines.dense import DenseEngine, dense_masks
+from likewise.engines.dispatch import INDEX_FROM
 from likewise.engines.histograms import compute_histograms
 from likewise.engines.pair_numbers import cut_rows
 from likewise.engines.positive_index import find_positive_index
@@ -150,11 +151,13 @@ class WholeRows:
 
         return of_rows
 
-    def positive_index(self, most: int | None = None) -> PositiveIndex | None:
+    def positive_index(self, most: int | None = None, *, small: bool = True) -> PositiveIndex | None:
         """The positions of each anchor's positives."""
         options = {} if most is None else {"most": most}
         m, n = self.batch.shape
         pairs = self.batch.group.largest(m) * n  # the same decision on all ranks
+        if not small and not self._large and pairs < INDEX_FROM:
+            return None
         return find_positive_index(self.batch, large=self._large or pairs >= graphs.UP_TO, **options)
 
 

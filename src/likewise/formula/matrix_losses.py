@@ -102,8 +102,11 @@ class RowMapper(Protocol):
         Statistics of the whole batch that the formulas need are computed when this method is called.
         """
 
-    def positive_index(self, most: int | None = None) -> PositiveIndex | None:
-        """The positions of each anchor's positives; ``None`` if labels do not determine them or they exceed ``most``."""
+    def positive_index(self, most: int | None = None, *, small: bool = True) -> PositiveIndex | None:
+        """The positions of each anchor's positives; ``None`` if labels do not determine them or they exceed ``most``.
+
+        With ``small=False`` also for a small matrix, on which masks are faster.
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,7 +174,7 @@ class LiftedStructureLoss(PairLoss):
         return "it is defined on unordered pairs of one set and needs the negatives of both members"
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
-        positives = rows.positive_index(most=max(LEAST_FEW, batch.shape[1] // 64))
+        positives = rows.positive_index(most=max(LEAST_FEW, batch.shape[1] // 64), small=False)
         if positives is None:
             return self._on_matrix(batch, rows)
         negatives = count(NEGATIVES)
