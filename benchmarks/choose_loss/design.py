@@ -6,15 +6,16 @@ changes one of these.  The seed determines the classes, the wrong labels, the in
 two losses with the same seed are a pair.  Losses keep their default settings (ArcFace: scale 32).
 
 Learning rates are chosen by one training on validation characters.  In the base condition every rate of the grid is
-tried.  For other numbers of classes and other batch sizes the chosen rate of the network, a third of it and three times
-it are tried, with the same proxy rate.  Other conditions keep the rates of the base condition.
+tried.  For other batch sizes the chosen rate of the network, a third of it and three times it are tried, with the same
+proxy rate.  Losses for a hierarchy are searched with all classes.  All other conditions keep the rates of the base
+condition.  The trainings run question by question: three seeds first, then two more.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +23,9 @@ from torch import Tensor, nn
 from likewise import losses, miners
 
 DIM = 64
-SEEDS = 5
+ROUNDS = ((0, 1, 2), (3, 4))  # seeds; all questions finish a round before the next begins
 RATES, PROXY_RATES = (3e-3, 1e-2, 3e-2, 1e-1), (1e-3, 1e-2)
+GRADED_PROXY_RATES = (1e-2,)
 SEARCH_SEED = 100
 BASELINE = "Contrastive"
 
@@ -58,7 +60,6 @@ WITH_PROXIES: dict[str, Make] = {
 }
 GRADED: dict[str, Make] = {
     "H-AP loss": lambda levels: losses.HAPLoss(),
-    "NDCG loss": lambda levels: losses.NDCGLoss(),
     "CoSENT": lambda levels: CoSENTOnAllPairs(),
     "CSL": lambda levels: losses.CSLLoss(len(levels), DIM, levels),
 }
@@ -92,14 +93,12 @@ class Condition:
         """Images per class of a batch."""
         return 2 if self.pairs else min(4, self.images)
 
-    @property
-    def tuned_at(self) -> Condition:
-        """The condition in which learning rates are chosen."""
-        return Condition(classes=self.classes, batch=self.batch)
-
 
 BASE = Condition()
 ALL_CLASSES = Condition(classes=719)
+
+
+WRONG = Condition(noise=0.4)
 
 
 @dataclass(frozen=True)
@@ -109,26 +108,40 @@ class Question:
     Args:
         conditions: what is varied, by the head of a column.
         losses: the names of the losses.
-        metric: the metric that answers the question, and by which learning rates are chosen on validation characters.
-        seeds: trainings of each loss in each condition.
+        metrics: the metrics that answer the question.
     """
 
     conditions: dict[str, Condition]
-    losses: tuple[str, ...] = field(default_factory=lambda: tuple(FOR_CLASSES))
-    metric: str = "MAP@R"
-    seeds: int = SEEDS
+    losses: tuple[str, ...] = tuple(FOR_CLASSES)
+    metrics: tuple[str, ...] = ("MAP@R",)
 
 
+FEW = ("Contrastive", "Multi-similarity", "Smooth-AP", "ArcFace")
 QUESTIONS: dict[str, Question] = {
-    "base": Question({"base": BASE}),
-    "noise": Question({"0% wrong": BASE, "20% wrong": Condition(noise=0.2), "40% wrong": Condition(noise=0.4)}),
-    "images": Question({"2 images": Condition(images=2), "16 images": BASE}),
+    "base": Question({"base": BASE}, metrics=("MAP@R", "R@1")),
+    "verification": Question({"0%": BASE, "40%": WRONG}, metrics=("EER", "TAR@0.001")),
+    "batch": Question(
+        {"32 images": Condition(batch=32), "128 images": BASE, "512 images": Condition(batch=512)},
+        tuple(name for name in FOR_CLASSES if name != "Triplet, semi-hard"),
+    ),
     "classes": Question({"32 classes": Condition(classes=32), "200 classes": BASE, "719 classes": ALL_CLASSES}),
-    "hierarchy": Question({"719 classes": ALL_CLASSES}, tuple(ALL), metric="H-AP"),
-    "batch": Question({"32 images": Condition(batch=32), "128 images": BASE, "512 images": Condition(batch=512)}),
+    "hierarchy": Question({"719 classes": ALL_CLASSES}, (*FEW, *GRADED), ("H-AP", "NDCG@100", "MAP@R")),
     "pairs": Question({"classes": BASE, "pairs": Condition(pairs=True)}, tuple(PAIRWISE)),
-    "length": Question({"300 steps": BASE, "1,200 steps": replace(BASE, seen=4 * BASE.seen)}, seeds=3),
+    "noise": Question({"0% wrong": BASE, "20% wrong": Condition(noise=0.2), "40% wrong": WRONG}),
+    "images": Question({"2 images": Condition(images=2), "16 images": BASE}),
+    "length": Question({"300 steps": BASE, "1,200 steps": replace(BASE, seen=4 * BASE.seen)}, FEW),
 }
+
+
+def tuned_at(name: str, condition: Condition) -> Condition:
+    """Return the condition in which the learning rates of a loss are chosen."""
+    return ALL_CLASSES if name in GRADED else Condition(batch=condition.batch)
+
+
+def metrics_of(name: str, condition: Condition) -> set[str]:
+    """Return the metrics that some question asks of a loss in a condition; MAP@R always."""
+    asked = [each for each in QUESTIONS.values() if name in each.losses and condition in each.conditions.values()]
+    return {"MAP@R", *(metric for each in asked for metric in each.metrics)}
 
 
 def rates_to_try(name: str, condition: Condition, base: tuple[float, float] | None) -> list[tuple[float, float]]:
@@ -140,6 +153,6 @@ def rates_to_try(name: str, condition: Condition, base: tuple[float, float] | No
         base: the rates that were chosen in the base condition; without them the whole grid is tried.
     """
     if condition == BASE or base is None:
-        return list(itertools.product(RATES, PROXY_RATES if name in HAVE_PROXIES else (0.0,)))
-    near = sorted({round(base[0] * factor, 6) for factor in (1 / 3, 1.0, 3.0)})
-    return [(rate, base[1]) for rate in near]
+        rates = GRADED_PROXY_RATES if name in GRADED else PROXY_RATES
+        return list(itertools.product(RATES, rates if name in HAVE_PROXIES else (0.0,)))
+    return [(round(base[0] * factor, 6), base[1]) for factor in (1 / 3, 1.0, 3.0)]
