@@ -25,7 +25,7 @@ from likewise import losses, miners
 DIM = 64
 ROUNDS = ((0, 1, 2), (3, 4))  # seeds; all questions finish a round before the next begins
 RATES, PROXY_RATES = (3e-3, 1e-2, 3e-2, 1e-1), (1e-3, 1e-2)
-GRADED_PROXY_RATES = (1e-2,)
+GRADED_RATES, GRADED_PROXY_RATES = (1e-2, 3e-2), (1e-2,)
 SEARCH_SEED = 100
 BASELINE = "Contrastive"
 
@@ -116,19 +116,20 @@ class Question:
     metrics: tuple[str, ...] = ("MAP@R",)
 
 
+KINDS = ("Contrastive", "Multi-similarity", "SupCon", "Smooth-AP", "ArcFace")
 FEW = ("Contrastive", "Multi-similarity", "Smooth-AP", "ArcFace")
 QUESTIONS: dict[str, Question] = {
     "base": Question({"base": BASE}, metrics=("MAP@R", "R@1")),
     "verification": Question({"0%": BASE, "40%": WRONG}, metrics=("EER", "TAR@0.001")),
+    "classes": Question({"32 classes": Condition(classes=32), "200 classes": BASE, "719 classes": ALL_CLASSES}, KINDS),
     "batch": Question(
         {"32 images": Condition(batch=32), "128 images": BASE, "512 images": Condition(batch=512)},
-        tuple(name for name in FOR_CLASSES if name != "Triplet, semi-hard"),
+        ("Contrastive", "SupCon", "Smooth-AP", "ArcFace"),
     ),
-    "classes": Question({"32 classes": Condition(classes=32), "200 classes": BASE, "719 classes": ALL_CLASSES}),
-    "hierarchy": Question({"719 classes": ALL_CLASSES}, (*FEW, *GRADED), ("H-AP", "NDCG@100", "MAP@R")),
     "pairs": Question({"classes": BASE, "pairs": Condition(pairs=True)}, tuple(PAIRWISE)),
-    "noise": Question({"0% wrong": BASE, "20% wrong": Condition(noise=0.2), "40% wrong": WRONG}),
+    "hierarchy": Question({"719 classes": ALL_CLASSES}, (*FEW, *GRADED), ("H-AP", "NDCG@100", "MAP@R")),
     "images": Question({"2 images": Condition(images=2), "16 images": BASE}),
+    "noise": Question({"0% wrong": BASE, "20% wrong": Condition(noise=0.2), "40% wrong": WRONG}),
     "length": Question({"300 steps": BASE, "1,200 steps": replace(BASE, seen=4 * BASE.seen)}, FEW),
 }
 
@@ -152,7 +153,8 @@ def rates_to_try(name: str, condition: Condition, base: tuple[float, float] | No
         condition: where rates are chosen.
         base: the rates that were chosen in the base condition; without them the whole grid is tried.
     """
+    if name in GRADED:
+        return list(itertools.product(GRADED_RATES, GRADED_PROXY_RATES if name in HAVE_PROXIES else (0.0,)))
     if condition == BASE or base is None:
-        rates = GRADED_PROXY_RATES if name in GRADED else PROXY_RATES
-        return list(itertools.product(RATES, rates if name in HAVE_PROXIES else (0.0,)))
+        return list(itertools.product(RATES, PROXY_RATES if name in HAVE_PROXIES else (0.0,)))
     return [(round(base[0] * factor, 6), base[1]) for factor in (1 / 3, 1.0, 3.0)]
