@@ -128,13 +128,17 @@ def make_birds_table() -> str:
 
 
 def compute_error(histogram: dict[str, list[int]], far: float) -> tuple[float, float]:
-    """Return the equal error rate and the true-accept rate at a false-accept rate, from counts of similarities."""
+    """Return the equal error rate and the true-accept rate at a false-accept rate, from counts of similarities.
+
+    The error rate is interpolated between two thresholds, as in `likewise.metrics.verification`.
+    """
     accepted = [torch.tensor(histogram[kind]).double().flip(0).cumsum(0) for kind in ("positive", "negative")]
-    true, false = (each / each[-1] for each in accepted)
-    crossing = int((false >= 1.0 - true).nonzero()[0])
-    within = (false <= far).nonzero()
-    rate = float(true[within[-1]]) if len(within) else 0.0
-    return float((false[crossing] + 1.0 - true[crossing]) / 2), rate
+    true, false = (torch.cat([each.new_zeros(1), each / each[-1]]) for each in accepted)
+    gap = false + true - 1.0  # ascending from −1 to 1
+    after = int((gap >= 0.0).nonzero()[0])
+    fraction = -gap[after - 1] / (gap[after] - gap[after - 1])
+    error = false[after - 1] + fraction * (false[after] - false[after - 1])
+    return float(error), float(true[false <= far].max())
 
 
 def make_birds_verification_table() -> str:
