@@ -75,11 +75,8 @@ def test_rates_are_chosen_on_validation_characters_of_the_same_batch_size():
     assert measure.choose_rates(rows, "ArcFace", Condition(noise=0.4)) == (0.01, 0.01)
     assert measure.choose_rates(rows, "ArcFace", Condition(batch=32)) == (0.003, 0.01)
     assert measure.choose_rates(rows, "ArcFace", Condition(batch=512)) is None
-    assert design.rates_to_try("ArcFace", Condition(batch=32), (0.03, 0.01)) == [
-        (0.01, 0.01),
-        (0.03, 0.01),
-        (0.09, 0.01),
-    ]
+    assert design.rates_to_try("ArcFace", Condition(batch=32), (0.03, 0.01)) == [(0.03, 0.01), (0.01, 0.01)]
+    assert design.rates_to_try("ArcFace", Condition(batch=512), (0.03, 0.01)) == [(0.03, 0.01), (0.09, 0.01)]
 
 
 def test_a_difference_needs_three_common_seeds_and_an_interval_without_zero():
