@@ -118,13 +118,13 @@ KINDS = ("Contrastive", "Multi-similarity", "SupCon", "Smooth-AP", "ArcFace")
 FEW = ("Contrastive", "Multi-similarity", "Smooth-AP", "ArcFace")
 QUESTIONS: dict[str, Question] = {
     "base": Question({"base": BASE}, metrics=("MAP@R", "R@1")),
-    "noise": Question({"0% wrong": BASE, "40% wrong": WRONG}),
+    "noise": Question({"0% wrong": BASE, "20% wrong": Condition(noise=0.2), "40% wrong": WRONG}),
     "verification": Question({"0%": BASE, "40%": WRONG}, metrics=("EER", "TAR@0.001")),
     "classes": Question({"32 classes": Condition(classes=32), "200 classes": BASE, "719 classes": ALL_CLASSES}, KINDS),
     "pairs": Question({"classes": BASE, "pairs": Condition(pairs=True)}, tuple(PAIRWISE)),
     "batch": Question(
-        {"32 images": Condition(batch=32), "128 images": BASE, "512 images": Condition(batch=512)},
-        ("Contrastive", "SupCon", "Smooth-AP", "ArcFace"),
+        {"64 images": Condition(batch=64), "128 images": BASE, "512 images": Condition(batch=512)},
+        ("Contrastive", "SupCon", "ArcFace"),
     ),
     "hierarchy": Question({"719 classes": ALL_CLASSES}, (*FEW, *GRADED), ("H-AP", "NDCG@100", "MAP@R")),
     "images": Question({"2 images": Condition(images=2), "16 images": BASE}),

@@ -32,6 +32,11 @@ RESULT = RESULTS / "choose-loss-cpu.json"
 Rates = tuple[float, float]
 
 
+def all_rows(report: dict[str, Any]) -> list[Row]:
+    """Return all trainings; ``earlier`` are those of the same design on another machine."""
+    return report["rows"] + report.get("earlier", {"rows": []})["rows"]
+
+
 def find(rows: list[Row], **wanted: Any) -> list[Row]:
     """Return the rows with these values."""
     return [row for row in rows if all(row[field] == value for field, value in wanted.items())]
@@ -57,7 +62,7 @@ def work(report: dict[str, Any], rounds: int) -> None:
 
     def add(name: str, condition: Condition, rates: Rates, seed: int, split: str) -> None:
         known = {"rate": rates[0], "proxy_rate": rates[1] or None, "seed": seed, "split": split}
-        if find(rows, loss=name, **known, **asdict(condition)):
+        if find(all_rows(report), loss=name, **known, **asdict(condition)):
             return
         metrics = metrics_of(name, condition) if split == "test" else {"H-AP" if name in GRADED else "MAP@R", "MAP@R"}
         rows.append(run_one(name, condition, rates, seed, splits, split, metrics))

@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from benchmarks.choose_loss.design import FOR_CLASSES, QUESTIONS
-from benchmarks.choose_loss.measure import RESULT
+from benchmarks.choose_loss.measure import RESULT, all_rows
 from benchmarks.choose_loss.tables import FEWEST, read_scores
 from benchmarks.choose_loss.training import Row
 from benchmarks.harness import COLORS, DOCS, GRAY, make_parser, read
@@ -36,7 +36,7 @@ def draw(report: dict[str, Any], path: Path) -> None:
     plt.rcParams.update({"svg.hashsalt": "likewise", "font.size": 10, "text.color": GRAY, "axes.labelcolor": GRAY})
     figure, panels = plt.subplots(2, 2, figsize=(8.0, 6.4), sharey=True, layout="constrained")
     for axes, (name, label) in zip(panels.flat, PANELS.items(), strict=True):
-        draw_panel(axes, report["rows"], name)
+        draw_panel(axes, all_rows(report), name)
         axes.set_xlabel(label)
     for axes in panels[:, 0]:
         axes.set_ylabel("MAP@R")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from benchmarks.choose_loss.design import BASELINE, FOR_CLASSES, GRADED, HAVE_PROXIES, QUESTIONS, Condition, Question
-from benchmarks.choose_loss.measure import RESULT, choose_rates, find
+from benchmarks.choose_loss.measure import RESULT, all_rows, choose_rates, find
 from benchmarks.choose_loss.training import Row
 from benchmarks.harness import DOCS, fill, read, table
 from likewise.metrics import Interval, t_interval
@@ -157,7 +157,7 @@ def make_birds_verification_table() -> str:
 
 def make_blocks(report: dict[str, Any]) -> dict[str, str]:
     """Return the tables of the page, by the name of their markers."""
-    rows = report["rows"]
+    rows = all_rows(report)
     blocks = {f"choose-{name}": make_question_table(rows, question) for name, question in QUESTIONS.items()}
     blocks["choose-rates"] = make_rates_table(rows)
     blocks["choose-birds"] = make_birds_table()

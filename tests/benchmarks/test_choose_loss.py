@@ -75,7 +75,7 @@ def test_rates_are_chosen_on_validation_characters_of_the_same_batch_size():
     assert measure.choose_rates(rows, "ArcFace", Condition(noise=0.4)) == (0.01, 0.01)
     assert measure.choose_rates(rows, "ArcFace", Condition(batch=32)) == (0.003, 0.01)
     assert measure.choose_rates(rows, "ArcFace", Condition(batch=512)) is None
-    assert design.rates_to_try("ArcFace", Condition(batch=32), (0.03, 0.01)) == [(0.03, 0.01), (0.01, 0.01)]
+    assert design.rates_to_try("ArcFace", Condition(batch=64), (0.03, 0.01)) == [(0.03, 0.01), (0.01, 0.01)]
     assert design.rates_to_try("ArcFace", Condition(batch=512), (0.03, 0.01)) == [(0.03, 0.01), (0.09, 0.01)]
 
 
@@ -98,7 +98,7 @@ def test_equal_error_rate_from_counts():
 
 
 def test_every_question_is_answered_by_at_least_three_seeds():
-    rows = read_report()["rows"]
+    rows = measure.all_rows(read_report())
     for question in QUESTIONS.values():
         for name in question.losses:
             for condition in question.conditions.values():
