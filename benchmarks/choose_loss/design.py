@@ -1,4 +1,4 @@
-"""The design: losses, questions, conditions, learning rates.  It was fixed before the trainings were run.
+"""The design: losses, questions, conditions, learning rates.
 
 A small convolutional network is trained on training characters and measured on test characters, which no training has
 seen.  The base condition has 200 classes of 16 images, correct labels, batches of 128, and 38,400 images seen; a question
@@ -6,9 +6,9 @@ changes one of these.  The seed determines the classes, the wrong labels, the in
 two losses with the same seed are a pair.  Losses keep their default settings (ArcFace: scale 32).
 
 Learning rates are chosen by one training on validation characters.  In the base condition every rate of the grid is
-tried.  For smaller batches the chosen rate of the network and a third of it are tried, for larger batches the chosen rate
-and three times it, with the same proxy rate.  Losses for a hierarchy have two rates, tried with all classes.  All other conditions keep the rates of the base
-condition.  The trainings run question by question: three seeds first, then two more.
+tried.  For smaller batches the chosen rate of the network and a third of it are tried, for larger batches the chosen
+rate and three times it, with the same proxy rate.  Losses for a hierarchy have two rates, tried with all classes.  All
+other conditions keep the rates of the base condition.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from likewise import losses, miners
 
 DIM = 64
-ROUNDS = ((0, 1, 2), (3, 4))  # seeds; all questions finish a round before the next begins
 RATES, PROXY_RATES = (3e-3, 1e-2, 3e-2, 1e-1), (1e-3, 1e-2)
 GRADED_RATES, GRADED_PROXY_RATES = (1e-2, 3e-2), (1e-2,)
 SEARCH_SEED = 100
@@ -107,17 +106,18 @@ class Question:
         conditions: what is varied, by the head of a column.
         losses: the names of the losses.
         metrics: the metrics that answer the question.
+        seeds: trainings of each loss in each condition.
     """
 
     conditions: dict[str, Condition]
     losses: tuple[str, ...] = tuple(FOR_CLASSES)
     metrics: tuple[str, ...] = ("MAP@R",)
+    seeds: int = 3
 
 
 KINDS = ("Contrastive", "Multi-similarity", "SupCon", "Smooth-AP", "ArcFace")
 FEW = ("Contrastive", "Multi-similarity", "Smooth-AP", "ArcFace")
 QUESTIONS: dict[str, Question] = {
-    "base": Question({"base": BASE}, metrics=("MAP@R", "R@1")),
     "noise": Question({"0% wrong": BASE, "20% wrong": Condition(noise=0.2), "40% wrong": WRONG}),
     "verification": Question({"0%": BASE, "40%": WRONG}, metrics=("EER", "TAR@0.001")),
     "classes": Question({"32 classes": Condition(classes=32), "200 classes": BASE, "719 classes": ALL_CLASSES}, KINDS),
@@ -128,6 +128,7 @@ QUESTIONS: dict[str, Question] = {
     ),
     "hierarchy": Question({"719 classes": ALL_CLASSES}, (*FEW, *GRADED), ("H-AP", "NDCG@100", "MAP@R")),
     "images": Question({"2 images": Condition(images=2), "16 images": BASE}),
+    "base": Question({"base": BASE}, metrics=("MAP@R", "R@1", "EER", "TAR@0.001"), seeds=5),
 }
 
 

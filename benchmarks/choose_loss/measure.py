@@ -18,7 +18,6 @@ from benchmarks.choose_loss.design import (
     GRADED,
     PAIRWISE,
     QUESTIONS,
-    ROUNDS,
     SEARCH_SEED,
     Condition,
     metrics_of,
@@ -33,8 +32,8 @@ Rates = tuple[float, float]
 
 
 def all_rows(report: dict[str, Any]) -> list[Row]:
-    """Return all trainings; ``earlier`` are those of the same design on another machine."""
-    return report["rows"] + report.get("earlier", {"rows": []})["rows"]
+    """Return all trainings: those of the same design on another machine first, so that later ones replace them."""
+    return report.get("earlier", {"rows": []})["rows"] + report["rows"]
 
 
 def find(rows: list[Row], **wanted: Any) -> list[Row]:
@@ -54,7 +53,7 @@ def choose_rates(rows: list[Row], name: str, condition: Condition) -> Rates | No
     return best["rate"], best["proxy_rate"] or 0.0
 
 
-def work(report: dict[str, Any], rounds: int) -> None:
+def work(report: dict[str, Any]) -> None:
     """Train what is missing; every row is on disk as soon as it is known."""
     rows = report["rows"]
     splits = {"train": load_split("train", BASE.images)}
@@ -78,7 +77,8 @@ def work(report: dict[str, Any], rounds: int) -> None:
         assert chosen is not None
         return chosen
 
-    for seeds, question in itertools.product(ROUNDS[:rounds], QUESTIONS.values()):
+    for question in QUESTIONS.values():
+        seeds = range(question.seeds)
         for condition, seed, name in itertools.product(question.conditions.values(), seeds, question.losses):
             add(name, condition, search(name, condition), seed, "test")
 
@@ -106,14 +106,13 @@ def smoke() -> None:
 def main() -> None:
     """Run what is missing."""
     parser = make_parser(__doc__, quick="two steps of each loss on 20 classes")
-    parser.add_argument("--rounds", type=int, default=len(ROUNDS), help="1: three seeds; 2: five")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.quick:
         smoke()
         return
     head = {"machine": {**machine("cpu"), "threads": 1, **versions("torch", "numpy", "pillow", "matplotlib")}}
-    work(read(RESULT) or {**head, "rows": []}, options.rounds)
+    work(read(RESULT) or {**head, "rows": []})
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -29,7 +30,8 @@ def read_scores(rows: list[Row], name: str, condition: Condition, metric: str) -
     if rates is None:
         return {}
     known = {"rate": rates[0], "proxy_rate": rates[1] or None, "split": "test"}
-    return {row["seed"]: 100 * row[metric] for row in find(rows, loss=name, **known, **asdict(condition))}
+    found = find(rows, loss=name, **known, **asdict(condition))
+    return {row["seed"]: 100 * row[metric] for row in found if metric in row}
 
 
 def subtract(ours: dict[int, float], theirs: dict[int, float]) -> Interval | None:
@@ -90,13 +92,25 @@ def make_rates_table(rows: list[Row]) -> str:
     """Return the chosen learning rates."""
     lines = []
     for name in (*FOR_CLASSES, *GRADED):
-        batches = (128,) if name in GRADED else (32, 128, 512)
+        batches = (128,) if name in GRADED else (64, 128, 512)
         found = [choose_rates(rows, name, Condition(batch=batch)) for batch in batches]
         cells = [f"{rates[0]:g}" if rates else "–" for rates in found]
         cells = ["–", cells[0], "–"] if name in GRADED else cells
         proxies = [rates[1] for rates in found if rates] if name in HAVE_PROXIES else []
         lines.append([name, *cells, f"{proxies[0]:g}" if proxies else "–"])
-    return table(["learning rate", "batches of 32", "of 128", "of 512", "proxies"], lines)
+    return table(["learning rate", "batches of 64", "of 128", "of 512", "proxies"], lines)
+
+
+def compare_machines(report: dict[str, Any]) -> str:
+    """Return how much the same trainings differ on two machines, in words."""
+    fields = ("loss", *asdict(Condition()), "rate", "proxy_rate", "seed", "split")
+    rows = {tuple(row[field] for field in fields): row["MAP@R"] for row in report["rows"]}
+    earlier = {tuple(row[field] for field in fields): row["MAP@R"] for row in report["earlier"]["rows"]}
+    differences = [100 * abs(rows[key] - earlier[key]) for key in earlier if key in rows]
+    return (
+        f"{len(differences)} trainings were run on both machines; their MAP@R differs by {fmean(differences):.1f} points on "
+        f"average, at most by {max(differences):.1f}."
+    )
 
 
 # ------------------------------------------------------------------------------------------------ birds
@@ -159,6 +173,7 @@ def make_blocks(report: dict[str, Any]) -> dict[str, str]:
     """Return the tables of the page, by the name of their markers."""
     rows = all_rows(report)
     blocks = {f"choose-{name}": make_question_table(rows, question) for name, question in QUESTIONS.items()}
+    blocks["choose-machines"] = compare_machines(report)
     blocks["choose-rates"] = make_rates_table(rows)
     blocks["choose-birds"] = make_birds_table()
     blocks["choose-birds-verification"] = make_birds_verification_table()
