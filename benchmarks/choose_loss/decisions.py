@@ -34,7 +34,8 @@ class Evidence:
         else:
             ours, theirs = (read_scores(rows, name, self.condition, self.metric) for name in (self.loss, self.other))
         difference = subtract(ours, theirs)
-        return f"{self.loss} {show_interval(difference) if difference else 'not measured'}"
+        against = "" if self.other == BASELINE else f" against {self.other}"
+        return f"{self.loss}{against}: {show_interval(difference) if difference else 'not measured'}"
 
 
 @dataclass(frozen=True)

@@ -120,13 +120,13 @@ FEW = ("Contrastive", "Multi-similarity", "Smooth-AP", "ArcFace")
 QUESTIONS: dict[str, Question] = {
     "hierarchy": Question({"719 classes": ALL_CLASSES}, (*FEW, *GRADED), ("H-AP", "NDCG@100", "MAP@R"), seeds=5),
     "batch": Question(
-        {"512 images": Condition(batch=512), "128 images": BASE, "64 images": Condition(batch=64)},
+        {"64 images": Condition(batch=64), "128 images": BASE, "512 images": Condition(batch=512)},
         ("Contrastive", "SupCon", "ArcFace"),
         seeds=5,
     ),
     "base": Question({"base": BASE}, metrics=("MAP@R", "R@1", "EER", "TAR@0.001"), seeds=5),
     "classes": Question(
-        {"719 classes": ALL_CLASSES, "200 classes": BASE, "32 classes": Condition(classes=32)}, KINDS, seeds=5
+        {"32 classes": Condition(classes=32), "200 classes": BASE, "719 classes": ALL_CLASSES}, KINDS, seeds=5
     ),
     "noise": Question({"0% wrong": BASE, "20% wrong": Condition(noise=0.2), "40% wrong": WRONG}),
     "verification": Question({"0%": BASE, "40%": WRONG}, metrics=("EER", "TAR@0.001")),

@@ -12,13 +12,12 @@ from typing import Any
 
 import torch
 
-from benchmarks.choose_loss.design import BASELINE, FOR_CLASSES, GRADED, HAVE_PROXIES, QUESTIONS, Condition, Question
-from benchmarks.choose_loss.measure import RESULT, all_rows, choose_rates, find
+from benchmarks.choose_loss.design import BASELINE, FOR_CLASSES, GRADED, HAVE_PROXIES, Condition, Question
+from benchmarks.choose_loss.measure import choose_rates, find
 from benchmarks.choose_loss.training import Row
-from benchmarks.harness import DOCS, fill, read, table
+from benchmarks.harness import DOCS, table
 from likewise.metrics import Interval, t_interval
 
-PAGE = DOCS / "choose-a-loss.md"
 BIRDS = DOCS.parent / "studies" / "birds" / "results"
 FEWEST = 3  # seeds
 LOWER_IS_BETTER = ("EER",)
@@ -164,28 +163,3 @@ def make_birds_verification_table() -> str:
             [model["method"], f"{100 * model['test']['MAP@R']:.1f}", f"{100 * error:.1f}", f"{100 * rate:.1f}"]
         )
     return table(["birds, one seed", "MAP@R", "EER", "TAR at FAR 1%"], lines)
-
-
-# ------------------------------------------------------------------------------------------------ the page
-
-
-def make_blocks(report: dict[str, Any]) -> dict[str, str]:
-    """Return the tables of the page, by the name of their markers."""
-    rows = all_rows(report)
-    blocks = {f"choose-{name}": make_question_table(rows, question) for name, question in QUESTIONS.items()}
-    blocks["choose-machines"] = compare_machines(report)
-    blocks["choose-rates"] = make_rates_table(rows)
-    blocks["choose-birds"] = make_birds_table()
-    blocks["choose-birds-verification"] = make_birds_verification_table()
-    return blocks
-
-
-def main() -> None:
-    """Fill the page."""
-    report = read(RESULT)
-    assert report is not None
-    fill(PAGE, make_blocks(report))
-
-
-if __name__ == "__main__":
-    main()

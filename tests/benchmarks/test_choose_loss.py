@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks.choose_loss import design, measure, tables, training
+from benchmarks.choose_loss import design, measure, page, tables, training
 from benchmarks.choose_loss.design import BASE, QUESTIONS, Condition
 from benchmarks.choose_loss.training import Split
 
@@ -108,9 +108,9 @@ def test_every_question_is_answered_by_at_least_three_seeds():
 
 
 def test_the_page_has_the_tables_of_the_results():
-    page = (ROOT / "docs" / "choose-a-loss.md").read_text()
-    for block in tables.make_blocks(read_report()).values():
-        assert f"\n{block}\n" in page
+    text = (ROOT / "docs" / "choose-a-loss.md").read_text()
+    for block in page.make_blocks(read_report()).values():
+        assert f"\n{block}\n" in text
 
 
 def test_every_loss_trains(capsys: pytest.CaptureFixture[str]):
