@@ -34,8 +34,9 @@ class Evidence:
         else:
             ours, theirs = (read_scores(rows, name, self.condition, self.metric) for name in (self.loss, self.other))
         difference = subtract(ours, theirs)
-        against = "" if self.other == BASELINE else f" against {self.other}"
-        return f"{self.loss}{against}: {show_interval(difference) if difference else 'not measured'}"
+        name = self.loss if self.metric == "MAP@R" else f"{self.loss}, {self.metric}"
+        name = name if self.other == BASELINE else f"{name}, against {self.other}"
+        return f"{name}: {show_interval(difference) if difference else 'not measured'}"
 
 
 @dataclass(frozen=True)
@@ -75,38 +76,42 @@ DECISIONS = (
     ),
     Decision(
         "few classes (32)",
-        "`ContrastiveLoss`",
-        (Evidence("Smooth-AP", Condition(classes=32)), Evidence("Multi-similarity", Condition(classes=32))),
+        "any of these; `ContrastiveLoss` is simple",
+        (Evidence("SupCon", Condition(classes=32)), Evidence("Multi-similarity", Condition(classes=32))),
         "classes",
     ),
     Decision(
-        "more classes (719)",
-        "`MultiSimilarityLoss`, `SupConLoss`",
-        (Evidence("Multi-similarity", ALL_CLASSES), Evidence("SupCon", ALL_CLASSES)),
+        "several hundred classes (719)",
+        "`MultiSimilarityLoss`, `SmoothAPLoss`",
+        (Evidence("Multi-similarity", ALL_CLASSES), Evidence("Smooth-AP", ALL_CLASSES)),
         "classes",
     ),
     Decision(
-        "large batches (512)",
-        "the loss of the other rows",
+        "batches of 512, few steps",
+        "`SupConLoss`, or smaller batches",
         (Evidence("SupCon", Condition(batch=512)), Evidence("ArcFace", Condition(batch=512))),
         "batch",
     ),
     Decision(
-        "verification, few false accepts (TAR at FAR 0.1%)",
-        "as for retrieval: `MultiSimilarityLoss`",
-        (Evidence("Multi-similarity", BASE, "TAR@0.001"), Evidence("SupCon", BASE, "TAR@0.001")),
+        "verification",
+        "as for retrieval; check the error rate that you need",
+        (Evidence("Multi-similarity", BASE, "TAR@0.001"), Evidence("Smooth-AP", BASE, "EER")),
         "verification",
     ),
     Decision(
         "known pairs instead of classes",
-        "`SupConLoss`, which is NT-Xent here, or `ContrastiveLoss`",
+        "`SupConLoss` (here it is NT-Xent) or `ContrastiveLoss`",
         (Evidence("SupCon", Condition(pairs=True)), Evidence("Multi-similarity", Condition(pairs=True))),
         "pairs",
     ),
     Decision(
-        "classes in a hierarchy (H-AP)",
-        "`HAPLoss`",
-        (Evidence("H-AP loss", ALL_CLASSES, "H-AP"), Evidence("CoSENT", ALL_CLASSES, "H-AP")),
+        "classes in a hierarchy, graded relations",
+        "`HAPLoss`, or a loss for the finest classes",
+        (
+            Evidence("H-AP loss", ALL_CLASSES, "H-AP"),
+            Evidence("H-AP loss", ALL_CLASSES, "H-AP", other="Multi-similarity"),
+            Evidence("CoSENT", ALL_CLASSES, "H-AP"),
+        ),
         "hierarchy",
     ),
 )

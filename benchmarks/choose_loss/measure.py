@@ -15,6 +15,7 @@ import torch
 from benchmarks.choose_loss.design import (
     ALL,
     BASE,
+    CHECKED,
     GRADED,
     PAIRWISE,
     QUESTIONS,
@@ -77,6 +78,8 @@ def work(report: dict[str, Any]) -> None:
         assert chosen is not None
         return chosen
 
+    for rates in rates_to_try(CHECKED[0], BASE, None):
+        add(*CHECKED, rates, SEARCH_SEED, "val")
     for question in QUESTIONS.values():
         seeds = range(question.seeds)
         for condition, seed, name in itertools.product(question.conditions.values(), seeds, question.losses):

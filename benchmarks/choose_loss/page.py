@@ -12,6 +12,7 @@ from benchmarks.choose_loss.design import QUESTIONS
 from benchmarks.choose_loss.measure import RESULT, all_rows
 from benchmarks.choose_loss.tables import (
     compare_machines,
+    describe_check,
     make_birds_table,
     make_birds_verification_table,
     make_question_table,
@@ -28,6 +29,7 @@ def make_blocks(report: dict[str, Any]) -> dict[str, str]:
     return {
         "choose-decisions": make_decision_table(rows),
         **{f"choose-{name}": make_question_table(rows, question) for name, question in QUESTIONS.items()},
+        "choose-check": describe_check(rows),
         "choose-machines": compare_machines(report),
         "choose-rates": make_rates_table(rows),
         "choose-birds": make_birds_table(),
