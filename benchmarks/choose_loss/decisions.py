@@ -88,7 +88,7 @@ DECISIONS = (
     ),
     Decision(
         "batches of 512, few steps",
-        "`SupConLoss`, or smaller batches",
+        "a pair loss; smaller batches if possible",
         (Evidence("SupCon", Condition(batch=512)), Evidence("ArcFace", Condition(batch=512))),
         "batch",
     ),

@@ -34,7 +34,8 @@ Rates = tuple[float, float]
 
 def all_rows(report: dict[str, Any]) -> list[Row]:
     """Return all trainings: those of the same design on another machine first, so that later ones replace them."""
-    return report.get("earlier", {"rows": []})["rows"] + report["rows"]
+    rows: list[Row] = report.get("earlier", {"rows": []})["rows"] + report["rows"]
+    return rows
 
 
 def find(rows: list[Row], **wanted: Any) -> list[Row]:
