@@ -76,19 +76,19 @@ DECISIONS = (
     ),
     Decision(
         "few classes (32)",
-        "any of these; `ContrastiveLoss` is simple",
+        "`ContrastiveLoss`",
         (Evidence("SupCon", Condition(classes=32)), Evidence("Multi-similarity", Condition(classes=32))),
         "classes",
     ),
     Decision(
         "several hundred classes (719)",
-        "`MultiSimilarityLoss`, `SmoothAPLoss`",
-        (Evidence("Multi-similarity", ALL_CLASSES), Evidence("Smooth-AP", ALL_CLASSES)),
+        "`MultiSimilarityLoss`, `SupConLoss`, `SmoothAPLoss`",
+        (Evidence("Multi-similarity", ALL_CLASSES), Evidence("SupCon", ALL_CLASSES)),
         "classes",
     ),
     Decision(
         "batches of 512, few steps",
-        "a pair loss; smaller batches if possible",
+        "`SupConLoss`; smaller batches if possible",
         (Evidence("SupCon", Condition(batch=512)), Evidence("ArcFace", Condition(batch=512))),
         "batch",
     ),
