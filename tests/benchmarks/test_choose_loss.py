@@ -12,6 +12,7 @@ import torch
 from benchmarks.choose_loss import design, measure, page, tables, training
 from benchmarks.choose_loss.design import BASE, QUESTIONS, Condition
 from benchmarks.choose_loss.training import Split
+from likewise.data.glyphs import Glyphs
 
 ROOT = Path(__file__).parents[2]
 SPLIT = Split(torch.arange(20 * 5).reshape(20, 5, 1, 1, 1), torch.arange(20)[:, None] // torch.tensor([[2, 10]]))
@@ -53,6 +54,12 @@ def test_levels_are_those_of_the_chosen_classes():
 def test_a_base_letter_has_no_accents():
     groups = training.group_characters(["e", "é", "ê", "E", "α", "ά"], [0, 0, 0, 0, 1, 1])
     assert groups.tolist() == [[0, 0], [0, 0], [0, 0], [1, 0], [2, 1], [2, 1]]
+
+
+def test_the_training_characters_have_as_many_base_letters_as_the_page_says():
+    glyphs = Glyphs("train", images_per_class=1)
+    bases = training.group_characters(list(glyphs.class_names), glyphs.categories.tolist())[:, 0].bincount()
+    assert (len(bases), int(bases[bases > 1].sum())) == (522, 262)
 
 
 def test_rates_are_chosen_on_validation_characters_of_the_same_batch_size():
