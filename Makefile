@@ -65,7 +65,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 $(TRAIN): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP_INSTALL) -e '.[train,report]'
+	$(PIP_INSTALL) -e '.[train]'
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
