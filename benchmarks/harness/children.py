@@ -83,7 +83,8 @@ def limit_memory(limit: int, device: str) -> None:
     """Limit the memory that this process may take from now on, in bytes."""
     if device != "cpu":
         total = torch.cuda.get_device_properties(device).total_memory
-        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), device)
+        index = torch.device(device).index
+        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), 0 if index is None else index)
     elif sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         allowed = pages * resource.getpagesize() + limit
