@@ -66,14 +66,13 @@ class DenseEngine(Engine):
         """One vector per fold."""
         self.learn(known)
         results: dict[Formula, Tensor] = {}
-        for index, folds in enumerate(passes):
+        for folds in passes:
             fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds if not _needs_steps(each)}
             stepped = [each for each in folds if each not in fresh]
             if stepped:
                 found = fold_each_positive(stepped, MaskedMatrix(self._pairs, self.positive, self.negative))
                 fresh.update(zip(stepped, found, strict=True))
-            if index + 1 < len(passes):  # the next stage gets all results as known numbers
-                self.learn(fresh)
+            self.learn(fresh)
             results.update(fresh)
         return results
 
@@ -122,12 +121,11 @@ class DenseEngine(Engine):
     def learn(self, known: dict[Formula, Any]) -> None:
         """Store numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``, per pair ``(m, n)``."""
         for node, value in known.items():
-            if node in self._pairs:
-                continue
             if isinstance(value, PairNumbers):
-                m, n = self.similarities.shape
-                # a number per triplet has no matrix; a fold over each positive computes it
-                self._pairs[node] = value if isinstance(node, PerTriplet) else value.chunk(m, slice(0, n))
+                if node not in self._pairs:
+                    m, n = self.similarities.shape
+                    # a number per triplet has no matrix; a fold over each positive computes it
+                    self._pairs[node] = value if isinstance(node, PerTriplet) else value.chunk(m, slice(0, n))
             elif isinstance(node, PerReference):
                 self._pairs[node] = value[None, :]
             else:
