@@ -166,7 +166,7 @@ MISTAKES = {
     "--loss DirectionRegularized --loss.loss ProxyNCALoss --loss.loss.scal 3": "there is no option --loss.loss.scal; "
     "did you mean --loss.loss.scale?",
     "--data Glyps": "there is no data set Glyps; did you mean Glyphs?",
-    "--data ImageFolder": "--data.root must be given: the folder of the classes' folders",
+    "--data ImageFolder": "--data.root must be given: the folder that contains one folder per class",
     "--sampler.clases 8": "there is no option --sampler.clases; did you mean --sampler.classes?",
     "--sampler MultiLabelSampler": "likewise.data.MultiLabelSampler cannot be used in a configuration, only in Python",
     "--model.trnk x": "there is no option --model.trnk; did you mean --model.trunk?",
