@@ -143,5 +143,7 @@ def test_a_fault_of_a_data_set_is_not_taken_for_a_missing_part(here: Path):
 
 def test_a_missing_folder_is_one_line(capsys: pytest.CaptureFixture[str]):
     assert main([*TRAIN[:-1], "nowhere"]) == 2
-    expected = "likewise: the data set: root must be a folder with one folder for each class, but nowhere is not a folder\n"
+    expected = (
+        "likewise: the data set: root must be a folder with one folder for each class, but nowhere is not a folder\n"
+    )
     assert capsys.readouterr().err == expected

@@ -49,6 +49,7 @@ class Fake:
     dtype: torch.dtype = torch.float32
     similarity: object = Cosine()
     matrix: object = None
+    half: object = None
     shards: object = SINGLE_PROCESS
     group: object = SINGLE_PROCESS
 

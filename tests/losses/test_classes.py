@@ -58,6 +58,7 @@ MAKERS: dict[str, Callable[..., losses.ProxyLoss]] = {
     "normalized": losses.NormalizedSoftmaxLoss,
     "normalized-learned": lambda *a, **o: losses.NormalizedSoftmaxLoss(*a, learn_temperature=True, **o),
     "sphere-face": losses.SphereFaceLoss,
+    "large-margin": losses.LargeMarginSoftmaxLoss,
     "cos-face": losses.CosFaceLoss,
     "arc-face": losses.ArcFaceLoss,
     "sub-center": losses.SubCenterArcFaceLoss,

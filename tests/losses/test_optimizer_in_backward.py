@@ -21,8 +21,8 @@ RULES: dict[str, Rule] = {
     "adamw": lambda chunks: torch.optim.AdamW(chunks, lr=0.1),
     "rmsprop": lambda chunks: torch.optim.RMSprop(chunks, lr=0.1, momentum=0.5),
 }
-DENSE = {"soft-triple", "repulsion", "repulsion-through", "proxy-gml", "everything"}
-"""Losses that use their proxies more than once, or not in a formula."""
+DENSE = {"softmax-bias", "soft-triple", "repulsion", "repulsion-through", "proxy-gml", "everything", "large-margin"}
+"""Losses that use their proxies more than once, or not in a formula, or that have numbers per class."""
 
 
 @pytest.fixture(autouse=True)

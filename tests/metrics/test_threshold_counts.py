@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise.metrics import merged_counts, threshold_counts
+from likewise.metrics import merged_counts, retrieval, threshold_counts
 from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
 from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, count_by_sorting
 
@@ -137,3 +137,10 @@ def test_triton_kernel_in_the_interpreter():
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     result = subprocess.run([sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True)
     assert result.stdout.strip() == "counted", result.stderr
+
+
+def test_no_positive_among_the_first():
+    """Every query's nearest reference is of the other class."""
+    queries, references = torch.eye(2), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    scores = retrieval(queries, torch.tensor([0, 1]), references, torch.tensor([1, 0]), metrics=("R@1",))
+    assert scores["R@1"] == 0.0

@@ -117,15 +117,13 @@ class Graphs:
             return False
         if is_transformed() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             return False
-        if sum([tensor.nbytes for tensor in tensors]) > INPUT_BYTES:
-            return False
         for tensor in tensors:
             plain = type(tensor) is Tensor or type(tensor) is torch.nn.Parameter
             if not plain or tensor.device != device or tensor.layout is not torch.strided:
                 return False
             if tensor.requires_grad and tensor.dtype == torch.float16:
                 return False
-        return True
+        return sum([tensor.nbytes for tensor in tensors]) <= INPUT_BYTES
 
     def _find(self, known: Known, key: Hashable, prepare: Prepare, request: Request) -> Recording | None:
         state = known.get(key, 0)

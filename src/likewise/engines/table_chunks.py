@@ -77,7 +77,7 @@ class TableChunks:
     def gradients(self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results) -> list[Tensor | None]:
         """The gradients; those of the table are written into one tensor, or passed on."""
         table, *others = inputs
-        use = self._use if self._use is not None and self._use.is_only() else None
+        use = self._use if needs[0] and self._use is not None and self._use.is_only() else None
         of_table = torch.empty_like(table) if needs[0] and use is None else None  # every row is in a chunk
         of_others: list[Tensor | None] = [None] * len(others)
         width = (len(grads) - 1) // len(self.cut)

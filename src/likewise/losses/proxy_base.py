@@ -18,6 +18,7 @@ from likewise.formula import (
     Formula,
     NearestCenter,
     Operand,
+    PerReference,
     Pooling,
     Reduction,
     RelationLike,
@@ -41,6 +42,7 @@ from likewise.formula import (
     softplus,
     sort_declaration,
     unit,
+    walk,
     whole_number,
 )
 from likewise.losses.base import LabelKind, parameter_groups
@@ -318,8 +320,10 @@ class ProxyLoss(nn.Module):
         row_gradients: RowGradients | None = getattr(self.proxies, "row_gradients", None)
         if row_gradients is None or len(declarations) > 1 or current_group() is not SINGLE_PROCESS:
             return None
-        _, regularizers, matrix_losses = sort_declaration(next(iter(declarations.values())))
-        return None if regularizers or matrix_losses else row_gradients
+        terms, regularizers, matrix_losses = sort_declaration(next(iter(declarations.values())))
+        # numbers per class may be functions of the proxies, such as their norms
+        per_class = any(isinstance(node, PerReference) for term in terms for node in walk(term.total))
+        return None if regularizers or matrix_losses or per_class else row_gradients
 
     def table(self, labels: Tensor) -> ProxyTable:
         """The proxies that a batch of these labels is compared with: all of them, a shard or a sample."""

@@ -122,7 +122,7 @@ def rank_merged(keys: Tensor, largest: int, first: int | None = None) -> tuple[T
     written = call_on_cores(write, split_rows(rows, fit_rows(CACHE_KEYS, per_row=width)))
     last = np.concatenate([last for _, last in written], axis=1)
     ties = _list_ties(keys.numpy(), *last) if last.size else None
-    height = max(kept for kept, _ in written)
+    height = max(1, *(kept for kept, _ in written))  # a row of infinity, if no positive is among the first
     return torch.from_numpy(rank)[:, :height].T, ties, torch.from_numpy(counts)
 
 

@@ -93,8 +93,9 @@ class TritonEngine(Engine):
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
         """Compute one vector per fold."""
-        # anchors are in another order, in which the gradient of a table cannot be passed on
-        use = self.batch.use_table() if self.batch.table == "references" else None
+        # the gradient of a table is passed on in its own order, and only if the table itself is the factor
+        is_factor = self.batch.table == "references" and self.layout.right.source is self.batch.references
+        use = self.batch.use_table() if is_factor else None
         job = FoldJob(self, passes, self.bind(known), use)
         folds = [term for terms in passes for term in terms]
         learned = job.learned
@@ -398,8 +399,9 @@ def _backward(ctx: Any, job: FoldJob, gradients: tuple[Tensor | None, ...]) -> t
                 target = by_fold if leaf in by_fold else by_leaf
                 target[leaf] = target[leaf] + gradient if leaf in target else gradient
     writer = job.differentiate(ctx.states, [[by_fold[fold] for fold in folds] for folds in job.passes], ctx.known)
+    leaves = [_finish_leaf(node, by_leaf, writer, job) for node in job.learned]  # before the table may be updated
     by_left, by_right = layout.compute_gradients(writer, ctx.needs_input_grad[1], ctx.needs_input_grad[2], job.use)
-    return (None, by_left, by_right, *[_finish_leaf(node, by_leaf, writer, job) for node in job.learned])
+    return (None, by_left, by_right, *leaves)
 
 
 def _finish_leaf(node: Formula, by_leaf: dict[Formula, Tensor], writer: _FoldGradients, job: FoldJob) -> Tensor | None:

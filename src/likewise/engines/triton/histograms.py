@@ -163,6 +163,7 @@ class HistogramJob:
 
     def __init__(self, engine: TritonEngine, position: Formula, bins: int) -> None:
         self.engine, self.layout, self.position, self.bins = engine, engine.layout, position, bins
+        assert not self.layout.right.streamed  # kernels read all references
         self.folds = FoldJob(engine, [], engine.bind({}))
 
     def find_kernels(self, *options: bool) -> tuple[list[Kernel], list[Any]]:

@@ -94,8 +94,9 @@ class Layout:
     @property
     def most_columns(self) -> int:
         """The number of columns whose operand may be in memory at once."""
-        m, n, width = self.operands.size
-        return MAX_OPERAND_BYTES // (width * self.operands.dtype.itemsize) if self.right.streamed else max(m, n)
+        if not self.right.streamed:
+            return 2**62
+        return MAX_OPERAND_BYTES // (self.operands.size[2] * self.operands.dtype.itemsize)
 
     def compute_gradients(
         self, writer: GradientWriter, of_left: bool, of_right: bool, use: TableUse | None = None

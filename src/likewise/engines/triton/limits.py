@@ -277,7 +277,7 @@ class _Excess(torch.autograd.Function):
     def forward(ctx: Any, job: LimitJob, left: Tensor, right: Tensor, limits: Tensor) -> tuple[Tensor, Tensor]:
         sums, numbers = job.add_all()
         flat = limits.reshape(-1).double()
-        excess = torch.where(numbers > 0, sums - numbers * flat, 0.0)
+        excess = torch.where((numbers > 0) | flat.isnan(), sums - numbers * flat, 0.0)
         if job.apart:
             of_class, inside = job.add_classes()
             excess, numbers = excess - of_class, numbers - inside

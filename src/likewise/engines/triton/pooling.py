@@ -62,7 +62,7 @@ def _nearest(centers: int) -> PoolTemplate:
         centers=centers,
         numbers=(),
         start=('s = tl.full([BM, BN], float("-inf"), tl.float32)', "reached = tl.zeros([BM, BN], tl.int32)"),
-        step=("s = tl.maximum(s, t)",),
+        step=("s = tl.maximum(s, t, propagate_nan=tl.PropagateNan.ALL)",),
         finish=(),
         remember=("reached = tl.where(t > s, 0, reached) | tl.where(t >= s, 1 << center, 0)",),
         before_gradient=(
