@@ -347,7 +347,7 @@ def test_another_index_of_the_same_name_brings_its_own_model(url: str, tmp_path:
 def test_a_map_leaves_nothing_on_the_disk(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     database = plain(url, "mapped")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(maps, "_keep", lambda *_given: pytest.fail("a map was written"))
+    monkeypatch.setattr(maps, "_store_map", lambda *_given: pytest.fail("a map was written"))
     drawn = map_of(database)
     assert (drawn.ids.tolist(), drawn.total, len(drawn.labels)) == ([*range(8)], 8, 8)
     assert list(tmp_path.iterdir()) == []

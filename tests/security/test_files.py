@@ -258,7 +258,7 @@ def test_a_foreign_index_points_at_no_other_folder(here: Path):
             if files:
                 assert service.file(0)[0] == (here / "secret" / "a.png").resolve()
             else:
-                with pytest.raises(RequestError, match="are not shown"):
+                with pytest.raises(RequestError, match="are not served"):
                     service.file(0)
         finally:
             service.close()
