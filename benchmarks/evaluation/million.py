@@ -76,7 +76,8 @@ def page(report: dict[str, Any]) -> str:
         [f"{row['samples']:,} × {DIM}", *(number(row[f"{name}_s"]) for name in CONTENDERS)] for row in report["rows"]
     ]
     about = report["machine"]
-    return f"{table(head, rows)}\n\n{about['device']}, torch {about['torch']}, float32, classes of {PER_CLASS}."
+    title = "A gallery against itself, next to the bare product in float32:"
+    return f"{title}\n\n{table(head, rows)}\n\n{about['device']}, torch {about['torch']}, classes of {PER_CLASS}."
 
 
 if __name__ == "__main__":
