@@ -376,7 +376,7 @@ def block(device: str) -> str:
         place = [*PHASES].index(phase) + 1 + at
         phases.insert(place, [f"– of which {part}", *(number(row[part]) for row in trainings)])
     costs = table(["", "seconds", "of computing", "at most"], rows)
-    return "\n\n".join([where, costs, "Seconds of each phase of these trainings:", table(["phase", *names], phases)])
+    return "\n\n".join([where, costs, "Seconds of each phase of these runs:", table(["phase", *names], phases)])
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ class Question:
         conditions: what is varied, by the head of a column.
         losses: the names of the losses.
         metrics: the metrics that answer the question.
-        seeds: trainings of each loss in each condition.
+        seeds: runs of each loss in each condition.
     """
 
     conditions: dict[str, Condition]

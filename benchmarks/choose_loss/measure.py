@@ -33,7 +33,7 @@ Rates = tuple[float, float]
 
 
 def all_rows(report: dict[str, Any]) -> list[Row]:
-    """Return all trainings: those of the same design on another machine first, so that later ones replace them."""
+    """Return all runs: those of the same design on another machine first, so that later ones replace them."""
     rows: list[Row] = report.get("earlier", {"rows": []})["rows"] + report["rows"]
     return rows
 

@@ -116,13 +116,13 @@ def describe_check(rows: list[Row]) -> str:
 
 
 def compare_machines(report: dict[str, Any]) -> str:
-    """Return how much the same trainings differ on two machines, in words."""
+    """Return how much the same runs differ on two machines, in words."""
     fields = ("loss", *asdict(Condition()), "rate", "proxy_rate", "seed", "split")
     rows = {tuple(row[field] for field in fields): row["MAP@R"] for row in report["rows"]}
     earlier = {tuple(row[field] for field in fields): row["MAP@R"] for row in report["earlier"]["rows"]}
     differences = [100 * abs(rows[key] - earlier[key]) for key in earlier if key in rows]
     return (
-        f"{len(differences)} trainings were run on both machines; their MAP@R differs by {fmean(differences):.1f} points on "
+        f"{len(differences)} runs were repeated on both machines; their MAP@R differs by {fmean(differences):.1f} points on "
         f"average, at most by {max(differences):.1f}."
     )
 
