@@ -27,8 +27,8 @@ class OptimizerInBackward:
 
     The update happens in every backward pass, so gradients are not accumulated over several batches, clipped by their norm
     or scaled (float16 needs a scaler; bfloat16 does not).  Where a gradient cannot be passed on in chunks (the loss has
-    several terms on its proxies; its backward pass is not computed in chunks; proxies are anchors on a GPU), it exists
-    until the end of the backward pass, and the update is the same.
+    several terms on its proxies, or numbers per class such as a bias; its backward pass is not computed in chunks; proxies
+    are anchors on a GPU), it exists until the end of the backward pass, and the update is the same.
 
     Args:
         loss: a loss with proxies, on its final device and in its final dtype.  The proxies are trained by this class; other
