@@ -37,10 +37,10 @@ demo: $(if $(wildcard $(DEV)),$(DEV),$(TRAIN)) ## See it work; installs what it 
 	$(BIN)/likewise demo
 
 docs: $(DOCS) ## Build the pages into site/
-	$(BIN)/mkdocs build --strict
+	$(BIN)/python -m mkdocs build --strict
 
 docs-serve: $(DOCS) ## Serve the pages on this machine, rebuilt as they change
-	$(BIN)/mkdocs serve
+	$(BIN)/python -m mkdocs serve
 
 lens: $(DEV) ## Print the losses of the lens page, and make the pictures of docs/lens.md
 	$(BIN)/python -c 'from likewise.analysis import write_scripts; print(write_scripts())'
