@@ -114,6 +114,10 @@ def test_an_update_in_the_backward_pass(name: str, way: str, monkeypatch: pytest
             loss.proxies.grad = None
         proxies.append(loss.proxies.detach())
     assert torch.equal(*proxies)
-    # with numbers per class, which may depend on the proxies, the gradient exists as a whole
-    assert sum(taken) == (0 if name == "softmax-bias" else 2 * CLASSES)
+    if (
+        name == "softmax-bias"
+    ):  # with numbers per class, which may depend on the proxies, the gradient exists as a whole
+        assert not taken
+        return
+    assert sum(taken) == 2 * CLASSES
     assert (max(taken) == 16) == (way == "sorted")
