@@ -75,7 +75,7 @@ INDEX_FROM = 2**18
 """The number of pairs from which an index of positives is faster than masks on a CPU, its computation included."""
 
 IN_KERNELS = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
-MOST_CENTERS = 31
+MOST_POOLED_CENTERS = 31
 """The number of centers per class up to which kernels pool: the bits of an integer tell which centers are nearest."""
 
 
@@ -186,7 +186,7 @@ def _has_kernels(similarity: Similarity | None) -> bool:
     """Whether kernels can compute a similarity."""
     if not isinstance(similarity, Pooled):
         return type(similarity) in IN_KERNELS
-    pools = isinstance(similarity.pool, NearestCenter | BlendedCenters) and similarity.centers <= MOST_CENTERS
+    pools = isinstance(similarity.pool, NearestCenter | BlendedCenters) and similarity.centers <= MOST_POOLED_CENTERS
     return pools and type(similarity.base) in (Cosine, Dot)
 
 

@@ -88,7 +88,6 @@ CONSTANTS = (
 
 
 PLACE = "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]"
-RIGHT_SCALE = "right_scale"
 RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
 """The number of tiles of a rectangle, and of those on and above the diagonal of a square."""
 
@@ -405,12 +404,11 @@ def write_gradient_kernel(
     inside = f"{here}[:, None] & there[None, :]"
     factors = [] if link_derivative == "1.0" else [link_derivative]
     tail = [f"g = {' + '.join(sums) or 'tl.zeros([BM, BN], tl.float32)'}"]
-    tail += [f"g = g * {factor}" for factor in factors]
-    tail.append(PLACE)
     if pool is not None:
+        tail += [*[f"g = g * {factor}" for factor in factors], PLACE]
         tail += _write_center_gradients(spec, pool, inside, split)
     else:
-        tail += _store_gradient("g", "place", inside, RIGHT_SCALE if spec.scaled and by is s else "", split)
+        tail += store_gradient(factors, inside, scaled=spec.scaled and by is s, split=split)
     return "\n".join(lines + [indent + line for line in tail]) + "\n"
 
 
@@ -424,7 +422,7 @@ def store_gradient(factors: list[str], inside: str, *, scaled: bool, split: bool
         split: store rounding errors in a second matrix.
     """
     lines = [f"g = g * {factor}" for factor in factors]
-    return [*lines, PLACE, *_store_gradient("g", "place", inside, RIGHT_SCALE if scaled else "", split)]
+    return [*lines, PLACE, *_store_gradient("g", "place", inside, "right_scale" if scaled else "", split)]
 
 
 def _store_gradient(value: str, place: str, inside: str, scale: str, split: bool) -> list[str]:
