@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.harness import GIB, Journal, commit, fingerprint, machine, run_in_child, table, versions
-from benchmarks.harness.results import name_of
+from benchmarks.harness import GIB, commit, machine, table, versions
+from benchmarks.harness.resumable import measure_missing
 from likewise.losses import ArcFaceLoss, OptimizerInBackward
 from likewise.trunks import Embedder
 
@@ -182,23 +182,8 @@ def run(options: argparse.Namespace, path: Path | None) -> None:
         "commit": commit(),
         "arguments": {"dim": dim, "loss": "ArcFaceLoss", "optimizer": "SGD, momentum 0.9", "seconds": seconds},
     }
-    journal = Journal(path, head, lambda report: [report["machine"], report["arguments"]])
-    if path is not None:
-        journal.take(path, lambda row: row["code"] == fingerprint() and "skipped" not in row)
-    device, end = options.device, time.monotonic() + 60.0 * options.minutes
-    limit = None if device == "cpu" else torch.cuda.get_device_properties(device).total_memory
-    for key in list_rows(options):
-        if name_of(key) in journal.rows:
-            continue
-        left = end - time.monotonic()
-        if left < 20.0 and not options.quick:
-            print("the time is up; run the same command again for the other rows", flush=True)
-            break
-        row = run_in_child(measure, key, dim, device, seconds, patience=left, memory_limit=limit, device=device)
-        journal.add(key, fingerprint(), row)
-        print({**key, **row}, flush=True)
-        if options.quick and "skipped" in row:
-            raise SystemExit(row["why"])
+    task = functools.partial(measure, dim=dim, device=options.device, seconds=seconds)
+    measure_missing(path, head, list_rows(options), task, options, least=20.0)
 
 
 def _cells(row: Row) -> list[str]:

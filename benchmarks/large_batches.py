@@ -8,6 +8,7 @@ whose weights are random, scales them.  Memory is the peak of allocated memory i
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import time
 from pathlib import Path
@@ -17,8 +18,8 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from benchmarks.harness import GIB, Journal, commit, fingerprint, machine, run_in_child, table, versions
-from benchmarks.harness.results import name_of
+from benchmarks.harness import GIB, commit, machine, table, versions
+from benchmarks.harness.resumable import measure_missing
 from likewise.losses import MultiSimilarityLoss, ProxyAnchorLoss
 from likewise.train.step import Meter, Step
 from likewise.trunks import Embedder
@@ -113,23 +114,8 @@ def run(options: argparse.Namespace, path: Path | None) -> None:
         "arguments": {"size": size, "dim": dim, "per_class": PER_CLASS, "optimizer": "SGD", "frozen batch norm": True},
         "precision": "float32" if options.device == "cpu" else "bf16",
     }
-    journal = Journal(path, head, lambda report: [report["machine"], report["arguments"]])
-    if path is not None:
-        journal.take(path, lambda row: row["code"] == fingerprint() and "skipped" not in row)
-    device, end = options.device, time.monotonic() + 60.0 * options.minutes
-    limit = None if device == "cpu" else torch.cuda.get_device_properties(device).total_memory
-    for key in list_rows(options):
-        if name_of(key) in journal.rows:
-            continue
-        left = end - time.monotonic()
-        if left < 30.0 and not options.quick:
-            print("the time is up; run the same command again for the other rows", flush=True)
-            break
-        row = run_in_child(measure, key, size, dim, device, seconds, patience=left, memory_limit=limit, device=device)
-        journal.add(key, fingerprint(), row)
-        print({**key, **row}, flush=True)
-        if options.quick and "skipped" in row:
-            raise SystemExit(row["why"])
+    task = functools.partial(measure, size=size, dim=dim, device=options.device, seconds=seconds)
+    measure_missing(path, head, list_rows(options), task, options, least=30.0)
 
 
 def describe(report: dict[str, Any]) -> str:
