@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from likewise.formula import Count, Fold, LogSumExp, Max, Mean, Min, Sum
 
@@ -37,7 +40,7 @@ def test_any_tiling_gives_the_same(fold: Fold, data: st.DataObject):
     values = torch.tensor([data.draw(st.lists(st.floats(-30, 30), min_size=n, max_size=n))], dtype=torch.float64)
     keep = torch.tensor([data.draw(st.lists(st.booleans(), min_size=n, max_size=n))])
     cut = data.draw(st.integers(0, n))
-    whole = fold.finish(fold.start(values, keep))
+    whole = fold.whole(values, keep)
     tiles = [fold.start(values[:, a:b], keep[:, a:b]) for a, b in ((0, cut), (cut, n)) if a < b]
     merged = tiles[0] if len(tiles) == 1 else fold.merge(*tiles)
     torch.testing.assert_close(fold.finish(merged), whole)
@@ -53,30 +56,45 @@ def test_an_empty_row_is_the_identity():
     assert results == {"sum": 0.0, "mean": 0.0, "max": -torch.inf, "min": torch.inf, "count": 0}
 
 
-def test_log_sum_exp_of_an_empty_row_has_a_zero_gradient():
+BOTH_FORMS = pytest.mark.parametrize(
+    "log_sum_exp",
+    [LogSumExp().whole, lambda *tile: LogSumExp().finish(LogSumExp().start(*tile))],
+    ids=["whole", "state"],
+)
+
+
+@BOTH_FORMS
+def test_log_sum_exp_of_an_empty_row_has_a_zero_gradient(log_sum_exp: Callable[..., Tensor]):
     values = torch.ones(2, 3, requires_grad=True)
     keep = torch.tensor([[False] * 3, [True] * 3])
-    fold = LogSumExp()
-    torch.nn.functional.softplus(fold.finish(fold.start(values, keep))).sum().backward()
+    torch.nn.functional.softplus(log_sum_exp(values, keep)).sum().backward()
     assert values.grad[0].tolist() == [0.0] * 3
     assert torch.isfinite(values.grad).all()
 
 
-def test_log_sum_exp_neither_overflows_nor_crawls_through_denormals():
+@BOTH_FORMS
+def test_log_sum_exp_neither_overflows_nor_crawls_through_denormals(log_sum_exp: Callable[..., Tensor]):
     values = torch.tensor([[1e4, 0.0, -1e4], [-1e4, -1e4 - 95.0, -2e4]], requires_grad=True)
-    fold = LogSumExp()
-    result = fold.finish(fold.start(values, torch.ones(2, 3, dtype=torch.bool)))
+    result = log_sum_exp(values, torch.ones(2, 3, dtype=torch.bool))
     result.sum().backward()
     assert result.tolist() == [1e4, -1e4]
     assert values.grad.round().tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
 
 
-def test_weights_beside_a_huge_peak():
+@BOTH_FORMS
+def test_weights_beside_a_huge_peak(log_sum_exp: Callable[..., Tensor]):
     """The logarithm of ten beside a hundred million is below its rounding; the weights must not be."""
     values = torch.full((1, 10), 1e8, requires_grad=True)
-    fold = LogSumExp()
-    fold.finish(fold.start(values, torch.ones(1, 10, dtype=torch.bool))).sum().backward()
+    log_sum_exp(values, torch.ones(1, 10, dtype=torch.bool)).sum().backward()
     torch.testing.assert_close(values.grad, torch.full((1, 10), 0.1))
+
+
+@BOTH_FORMS
+def test_derivatives_of_log_sum_exp(log_sum_exp: Callable[..., Tensor]):
+    values = torch.tensor([[0.1, 2.0, -1.0], [0.5, 0.5, 3.0]], dtype=torch.float64, requires_grad=True)
+    keep = torch.tensor([[True, True, True], [True, True, False]])
+    assert torch.autograd.gradcheck(lambda v: log_sum_exp(v, keep), values)
+    assert torch.autograd.gradgradcheck(lambda v: log_sum_exp(v, keep), values)
 
 
 def test_ties_are_shared_among_those_kept():

@@ -11,7 +11,18 @@ import pytest
 import torch
 
 from likewise import losses
-from likewise.formula import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean, as_similarity, unit
+from likewise.formula import (
+    SNR,
+    Cosine,
+    Dot,
+    Euclidean,
+    Poincare,
+    Similarity,
+    SquaredEuclidean,
+    as_similarity,
+    check_values,
+    unit,
+)
 from likewise.formula.similarities import SIMILARITIES
 from likewise.testing import SimilarityCase, SimilarityContract
 from tests.oracles import losses as oracles
@@ -90,8 +101,11 @@ def test_unit_vectors():
 
 def test_unit_gradient_once_and_twice():
     rows = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(unit, (rows,))
-    assert torch.autograd.gradgradcheck(unit, (rows,))
+    for read in (True, False):  # norms are read, or each row is divided by its largest entry
+        with check_values(read):
+            assert torch.autograd.gradcheck(unit, (rows,))
+            assert torch.autograd.gradgradcheck(unit, (rows,))
+            torch.testing.assert_close(unit(rows), torch.nn.functional.normalize(rows))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -8,7 +8,9 @@ from pytorch_metric_learning import losses as theirs
 from pytorch_metric_learning.distances import CosineSimilarity
 
 from likewise import functional, losses
-from likewise.formula import Thresholded
+from likewise.engines.dispatch import choose, make_engine
+from likewise.engines.indexed import IndexedMatrix
+from likewise.formula import Cosine, Labels, PairBatch, Thresholded
 from tests.oracles import losses as oracles
 
 DRAW = torch.Generator().manual_seed(0)
@@ -55,6 +57,18 @@ def test_equals_the_wrapper_of_the_peer(name: str) -> None:
             value = call(*leaves)
             outcomes.append([value.detach(), *torch.autograd.grad(value, leaves)])
         torch.testing.assert_close(*outcomes, rtol=1e-10, atol=1e-10)
+
+
+def test_paired_rows_are_an_index_of_positives() -> None:
+    labels = torch.arange(7)
+    batch = PairBatch(Labels(labels, labels), Cosine(), anchors=FIRST, references=SECOND).paired()
+    engine = make_engine(batch, choose(batch))
+    assert isinstance(engine, IndexedMatrix)
+    assert engine.positives.columns.tolist() == [[each] for each in range(7)]
+    broken = SECOND.clone()
+    broken[3] = torch.nan
+    with pytest.raises(ValueError, match="references must be finite, but row 3 contains NaN or infinity"):
+        losses.NTXentLoss()(FIRST, references=broken, relation="paired")
 
 
 def test_around_other_losses() -> None:

@@ -26,6 +26,7 @@ from likewise.formula import (
     is_nonzero,
     s,
     s_p,
+    take_rows,
 )
 
 GATHER_AT_ONCE = 2**24
@@ -134,7 +135,7 @@ def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Te
     squares = similarity._both_squares(left, right) if similarity.uses_squares else None
 
     def of_some(some: Tensor, others: Tensor) -> Tensor:
-        products = (left.index_select(0, some) * right.index_select(0, others)).sum(dim=1)
+        products = (take_rows(left, some) * take_rows(right, others)).sum(dim=1)
         if squares is None:
             return similarity.of_products(products, products.new_empty(0), products.new_empty(0))
         of_left, of_right = squares

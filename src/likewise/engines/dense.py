@@ -54,9 +54,13 @@ class DenseEngine(Engine):
         settled: dict[Formula, Any] | None = None,
         ends: dict[Formula, list[Formula]] | None = None,
     ) -> None:
-        batch = batch.materialize()
         self.similarities = batch.similarities()
-        self.positive, self.negative = dense_masks(batch, settled)
+        relation = batch.relation
+        if isinstance(relation, Mined):  # its conditions read the matrix
+            batch = batch if batch.matrix is not None else batch.replace(matrix=self.similarities)
+            self.positive, self.negative = dense_masks(batch, settled)
+        else:
+            self.positive, self.negative = relation.masks()
         # values per pair, by formula: a sub-formula that several folds share is computed once
         self._pairs: dict[Formula, Any] = {s: self.similarities}
         self._ends = ends or {}
@@ -67,7 +71,7 @@ class DenseEngine(Engine):
         self.learn(known)
         results: dict[Formula, Tensor] = {}
         for folds in passes:
-            fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds if not _needs_steps(each)}
+            fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds if not needs_steps(each)}
             stepped = [each for each in folds if each not in fresh]
             if stepped:
                 found = fold_each_positive(stepped, MaskedMatrix(self._pairs, self.positive, self.negative))
@@ -83,7 +87,9 @@ class DenseEngine(Engine):
 
     def _fold(self, folded: Folded) -> Tensor:
         if not folded.over.binds_positive:
-            return folded.fold.finish(self._start(folded))
+            result = folded.fold.whole(*self._values(folded))
+            self._drop(folded)
+            return result
         hinge = match_hinge(folded)
         assert hinge is not None
         return self._fold_hinge(hinge)
@@ -105,18 +111,24 @@ class DenseEngine(Engine):
         return active if hinge.what == "active" else total if more == 0.0 else total + more * active.to(total.dtype)
 
     def _start(self, folded: Folded) -> State:
+        state = folded.fold.start(*self._values(folded))
+        self._drop(folded)
+        return state
+
+    def _values(self, folded: Folded) -> tuple[Tensor, Tensor]:
+        """The values of the curve, and the pairs that the fold runs over."""
         keep = self._side(folded.over)
         if folded is count(folded.over):
-            values = keep  # a count without a condition
-        else:
-            values = evaluate(folded.curve, self._pairs)
-            if not isinstance(values, Tensor):
-                values = self.similarities.new_full((), values)
-            values = values if values.shape == keep.shape else values.expand_as(keep)
-        state = folded.fold.start(values, keep)
+            return keep, keep  # a count without a condition
+        values = evaluate(folded.curve, self._pairs)
+        if not isinstance(values, Tensor):
+            values = self.similarities.new_full((), values)
+        return values if values.shape == keep.shape else values.expand_as(keep), keep
+
+    def _drop(self, folded: Folded) -> None:
+        """Forget the values that no later fold uses."""
         for node in self._ends.get(folded, ()):
             self._pairs.pop(node, None)
-        return state
 
     def learn(self, known: dict[Formula, Any]) -> None:
         """Store numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``, per pair ``(m, n)``."""
@@ -142,8 +154,14 @@ class DenseEngine(Engine):
         return self.negative if over is Side.NEGATIVES else self.positive | self.negative
 
 
-def _needs_steps(folded: Folded) -> bool:
-    """Whether a fold over each positive is computed some positives at a time: it is not a sum of hinges."""
+def needs_steps(folded: Folded) -> bool:
+    """Whether a fold over each positive is computed some positives at a time: it is not a sum of hinges.
+
+    Examples:
+        >>> from likewise.formula import per_triplet, relu, s, s_p, softplus
+        >>> [needs_steps(per_triplet(curve(s - s_p)).total) for curve in (relu, softplus)]
+        [False, True]
+    """
     return folded.over.binds_positive and match_hinge(folded) is None
 
 

@@ -323,10 +323,19 @@ def make_engine(
         return DenseEngine(batch)
     if on_table and batch.relation.device.type == "cpu":
         return ColumnEngine(batch, whole=True)
+    columns = _index_columns(batch, positives)
+    return DenseEngine(batch) if columns is None else IndexedMatrix(batch.similarities(), columns)
+
+
+def _index_columns(batch: PairBatch, positives: PositiveIndex | None) -> PositiveColumns | None:
+    """The columns of each anchor's positives in the matrix on a CPU, where they are faster than masks; else ``None``."""
+    relation, width = batch.relation, batch.shape[1]
+    if isinstance(relation, Labels) and relation.positives is not None and relation.valid is None:
+        is_local = batch.group is SINGLE_PROCESS and batch.shards is SINGLE_PROCESS
+        known = relation.positives if is_local and relation.own is None and relation.device.type == "cpu" else None
+        return None if known is None else PositiveColumns(known.index, known.exists, width)
     positives = _index_positives(batch, positives)
-    if positives is None:
-        return DenseEngine(batch)
-    return IndexedMatrix(batch.similarities(), PositiveColumns.of_batch(positives, batch.shape[1], 0))
+    return None if positives is None else PositiveColumns.of_batch(positives, width, 0)
 
 
 def _index_positives(batch: PairBatch, found: PositiveIndex | None = None) -> PositiveIndex | None:

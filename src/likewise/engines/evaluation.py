@@ -10,16 +10,18 @@ from torch import Tensor
 from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chosen import sum_triplets
+from likewise.engines.dense import needs_steps
 from likewise.engines.dispatch import EngineKind, Plan, choose, find_row_kernels, make_engine
 from likewise.engines.mapping import ChunkedRows, KernelRows, WholeRows
 from likewise.engines.positive_index import find_positive_index
-from likewise.engines.positives import expand
+from likewise.engines.positives import COUNT_FROM, expand
 from likewise.engines.schedule import run_on
 from likewise.formula import (
     Choice,
     ClassWeighted,
     Counted,
     Declaration,
+    Folded,
     Formula,
     Mined,
     PairBatch,
@@ -90,7 +92,7 @@ def _run(terms: list[Term], batch: PairBatch, reduction: Counted, plan: Plan) ->
     dense = (plan.formulas if formulas else plan.rows) is EngineKind.DENSE
     if dense:
         batch, plan = _materialize(batch, plan)  # the matrix is needed anyway, so compute it once
-    positives = find_positive_index(batch, large=not dense)
+    positives = find_positive_index(batch, large=not dense or _reads_count(terms, batch, plan))
     expanded = None if positives is None else expand(terms, positives, batch)
     if expanded is not None:
         formulas = not _reads_pair_numbers(expanded, batch)  # those of positives are numbers per anchor now
@@ -102,6 +104,13 @@ def _run(terms: list[Term], batch: PairBatch, reduction: Counted, plan: Plan) ->
             "because kernels handle few positives per anchor, but it is 'triton'"
         )
     return run_on(terms, batch, make_engine(batch, plan, masked=True), reduction)
+
+
+def _reads_count(terms: list[Term], batch: PairBatch, plan: Plan) -> bool:
+    """Whether the dense engine would read the number of positives; then it is read first, and few are expanded."""
+    m, n = batch.shape
+    folds = [node for term in terms for node in walk(term.total) if isinstance(node, Folded)]
+    return plan.is_automatic and m * n * n > COUNT_FROM and any(map(needs_steps, folds))
 
 
 def _materialize(batch: PairBatch, plan: Plan) -> tuple[PairBatch, Plan]:

@@ -173,8 +173,8 @@ class PairBatch:
         if self.matrix is not None:
             return self.matrix.shape[0], self.matrix.shape[1]
         assert self.anchors is not None
-        n = len(self.anchors if self.references is None else self.references)
-        return len(self.anchors), n if self.similarity is None else n // self.similarity.pooled
+        n = (self.anchors if self.references is None else self.references).shape[0]  # len takes longer
+        return self.anchors.shape[0], n if self.similarity is None else n // self.similarity.pooled
 
     @property
     def dtype(self) -> torch.dtype:
@@ -267,6 +267,11 @@ class PairBatch:
             references = self.anchors if self.references is None else self.references
             changes |= {"anchors": self.anchors[rows], "references": references, "factors": (left[rows], right)}
         return self.replace(**changes)
+
+    def paired(self) -> PairBatch:
+        """Return the batch with an index of the only positive of each anchor, whose position is the anchor's label."""
+        assert isinstance(self.relation, Labels)
+        return self.under(self.relation.paired())
 
     def under(self, relation: Relation) -> PairBatch:
         """Return the same batch, including labels, with another relation."""

@@ -101,6 +101,23 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
         >>> embeddings_as_given("embeddings", torch.zeros(2, 3, dtype=torch.float16)).dtype
         torch.float16
     """
+    checked = rows_of(name, value)
+    # a finite sum proves finite entries and is cheap; an infinite one may be an overflow, so check each row
+    if can_read_values(checked) and not math.isfinite(checked.detach().sum(dtype=torch.float32).item()):
+        broken = (~torch.isfinite(checked.detach())).any(dim=1).nonzero()
+        if len(broken):
+            raise ValueError(f"{name} must be finite, but row {int(broken[0])} contains NaN or infinity")
+    return checked
+
+
+def rows_of(name: str, value: object) -> Tensor:
+    """Check the type, layout, shape and dtype of embeddings, and not their values.
+
+    Examples:
+        >>> import torch
+        >>> rows_of("embeddings", torch.full((1, 2), torch.nan)).shape
+        torch.Size([1, 2])
+    """
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
     check_dense(name, value)
@@ -110,11 +127,6 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
         raise TypeError(f"{name} must be of a floating-point dtype, but the dtype is {value.dtype}")
     if 0 in value.shape:
         raise ValueError(f"{name} must have at least one row and one column, but the shape is {tuple(value.shape)}")
-    # a finite sum proves finite entries and is cheap; an infinite one may be an overflow, so check each row
-    if can_read_values(value) and not math.isfinite(value.detach().sum(dtype=torch.float32).item()):
-        broken = (~torch.isfinite(value.detach())).any(dim=1).nonzero()
-        if len(broken):
-            raise ValueError(f"{name} must be finite, but row {int(broken[0])} contains NaN or infinity")
     return value
 
 
@@ -184,7 +196,7 @@ def labels_of(name: str, value: object, rows: int | None, device: torch.device |
         raise TypeError(f"{name} must be of an integer dtype, but the dtype is {value.dtype}")
     if value.ndim != 1:
         raise ValueError(f"{name} must have shape (n,), but the shape is {tuple(value.shape)}")
-    if rows is not None and len(value) != rows:
+    if rows is not None and value.shape[0] != rows:
         raise ValueError(f"{name} must have one entry for each of the {rows} {others}, but it has {len(value)}")
     if device is not None:
         same_device(name, value, device, others)

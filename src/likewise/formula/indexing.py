@@ -6,6 +6,19 @@ import torch
 from torch import Tensor
 
 
+def take_rows(matrix: Tensor, index: Tensor) -> Tensor:
+    """Return rows of a matrix, with a gradient that does not depend on the order of a GPU's atomic additions.
+
+    On a CPU `torch.index_select` is deterministic, and faster than indexing.
+
+    Examples:
+        >>> import torch
+        >>> take_rows(torch.tensor([[1.0], [2.0]]), torch.tensor([1, 1, 0])).tolist()
+        [[2.0], [2.0], [1.0]]
+    """
+    return matrix[index] if matrix.is_cuda else matrix.index_select(0, index)
+
+
 def pair_entries(matrix: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """Return ``matrix[rows, columns]`` for indices that broadcast; a chunk of rows and columns is sliced.
 
@@ -39,9 +52,9 @@ def inner_products(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -
     """
     shape = broadcast_shape(rows, columns)
     if _is_chunk(rows, columns):
-        return (left.index_select(0, rows.reshape(-1)) @ right.index_select(0, columns.reshape(-1)).T).view(shape)
+        return (take_rows(left, rows.reshape(-1)) @ take_rows(right, columns.reshape(-1)).T).view(shape)
     rows, columns = rows.expand(shape).reshape(-1), columns.expand(shape).reshape(-1)
-    return (left.index_select(0, rows) * right.index_select(0, columns)).sum(dim=1).view(shape)
+    return (take_rows(left, rows) * take_rows(right, columns)).sum(dim=1).view(shape)
 
 
 def broadcast_shape(*index: Tensor) -> torch.Size:

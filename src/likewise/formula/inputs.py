@@ -13,7 +13,7 @@ from likewise.formula.checks import can_read_values, embeddings_of, labels_of, s
 from likewise.formula.label_rows import Levels
 from likewise.formula.labels import Labels
 from likewise.formula.precision import same_half
-from likewise.formula.relations import Relation, RelationLike, as_relation
+from likewise.formula.relations import Relation, RelationLike, as_relation, make_unchecked
 from likewise.formula.similarity_base import Similarity
 
 
@@ -48,11 +48,11 @@ def batch_from_embeddings(
             raise TypeError(f"{name} must be a tensor, but it is a tuple; give a miner's indices as relation=")
     anchors = embeddings_of("embeddings", embeddings)
     half = same_half(embeddings)
-    m = n = len(anchors)
+    m = n = anchors.shape[0]
     if references is not None:
         original, references = references, embeddings_of("references", references)
         half = same_half(embeddings, original)
-        n = len(references)
+        n = references.shape[0]
         if references.shape[1] != anchors.shape[1]:
             raise ValueError(
                 f"references must have the {anchors.shape[1]} dimensions of embeddings, but have {references.shape[1]}"
@@ -129,7 +129,11 @@ def make_labels(labels: Tensor, reference_labels: Tensor | None = None, **option
         raise ValueError(
             f"reference_labels must have as many dimensions as labels, {labels.ndim}, but have {reference_labels.ndim}"
         )
-    return (Labels if labels.ndim == 1 else Levels)(labels, reference_labels, **options)
+    if labels.ndim > 1:
+        return Levels(labels, reference_labels, **options)
+    if options:
+        return Labels(labels, reference_labels, **options)
+    return make_unchecked(Labels, labels=labels, reference_labels=reference_labels)
 
 
 def _labels(

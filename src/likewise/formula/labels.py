@@ -157,7 +157,7 @@ class LabelRelation(Relation):
 
     def with_shape(self, anchors: int, references: int) -> Self:
         """Check the numbers of labels."""
-        shape = (len(self.labels), len(self.references))
+        shape = (self.labels.shape[0], self.references.shape[0])
         if shape != (anchors, references):
             raise shape_error("labels", shape, anchors, references)
         return self
@@ -199,19 +199,21 @@ class Labels(LabelRelation):
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """Compare labels; an anchor is excluded from its positives by index, never by value."""
         rows, columns = rows or ALL, columns or ALL
-        same = is_equal(self.labels[rows, None], self.references[None, columns])
-        positive, negative = self._without_own(same, rows, columns), ~same
+        same = is_equal(self.labels[rows].unsqueeze(1), self.references[columns].unsqueeze(0))
+        negative = ~same
+        positive = self._without_own(same, rows, columns)
         if self.valid is None:
             return positive, negative
         valid = self.valid[None, columns]
         return positive & valid, negative & valid
 
     def _without_own(self, same: Tensor, rows: slice, columns: slice) -> Tensor:
+        """Leave out the pairs of an anchor and itself, in place where possible."""
         if self.own is None:
             if self.reference_labels is not None:
                 return same
             if rows == columns and not is_transformed():  # a square on the diagonal, usually the whole matrix
-                return same.clone().fill_diagonal_(False)
+                return same.fill_diagonal_(False)
         index = torch.arange(len(self.references), device=same.device)
         own = index if self.own is None else self.own
         return same & (own[rows, None] != index[None, columns])
@@ -228,6 +230,10 @@ class Labels(LabelRelation):
     def relevance(self, rows: Tensor, columns: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """One for equal labels; an anchor is not relevant to itself."""
         return self.leave_out_own(self.labels[rows] == self.references[columns], rows, columns).to(dtype)
+
+    def paired(self) -> Self:
+        """Return labels that are the positions of the only positive of each anchor, with these positions as an index."""
+        return self._with(positives=PositiveIndex(self.labels[:, None]))
 
     def including_itself(self) -> Self:
         """Return the labels without the anchors' indices among the references: a copy is then a positive."""

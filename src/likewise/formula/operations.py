@@ -374,6 +374,18 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
     """
     if node in known:
         return known[node]
+    if not isinstance(node, Apply):
+        return _constant(node)
+    arguments = [evaluate(argument, known) for argument in node.arguments]
+    if node.operation in _REAL and not any(isinstance(each, Tensor) and each.is_floating_point() for each in arguments):
+        arguments = [_as_real(each, known) for each in arguments]
+    value = OPERATIONS[node.operation].compute(*arguments)
+    known[node] = value
+    return value
+
+
+def _constant(node: Formula) -> float | Tensor:
+    """The value of a number; an error for anything that an engine must compute first."""
     if isinstance(node, Number):
         return node.value
     if node is s:
@@ -386,14 +398,7 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
             "a loss must be one number per anchor, but its formula has an s_p outside of every fold over EACH_POSITIVE; "
             "fold it with mean, add_up or logsumexp, or use per_triplet"
         )
-    if not isinstance(node, Apply):
-        raise KeyError(f"the formula needs {node!r}, which was not computed")
-    arguments = [evaluate(argument, known) for argument in node.arguments]
-    if node.operation in _REAL and not any(isinstance(each, Tensor) and each.is_floating_point() for each in arguments):
-        arguments = [_as_real(each, known) for each in arguments]
-    value = OPERATIONS[node.operation].compute(*arguments)
-    known[node] = value
-    return value
+    raise KeyError(f"the formula needs {node!r}, which was not computed")
 
 
 def derivative(node: Formula, by: Formula) -> Formula:

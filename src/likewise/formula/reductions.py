@@ -197,7 +197,9 @@ def reduce(
     sums = group.totals([(total * room).sum() for total in totals] + [count.sum() for count in counts])
     totals, counts = sums[: len(values)], sums[len(values) :]
     if counts and weights is None:
-        totals = [total / count.clamp_min(1) / room for total, count in zip(totals, counts, strict=True)]
+        # a count scaled by a power of two is exact, and one division has one gradient
+        scaled = [count.clamp_min(1).to(total.dtype) * room for total, count in zip(totals, counts, strict=True)]
+        totals = [total / count for total, count in zip(totals, scaled, strict=True)]
     elif counts:
         totals = [_ratio(total, count) / room for total, count in zip(totals, counts, strict=True)]
     return _add(totals + regularizers)

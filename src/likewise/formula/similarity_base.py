@@ -119,7 +119,7 @@ class Similarity(ABC):
     def _prepare(self, embeddings: Tensor) -> Tensor:
         """`prepare`, which must keep the number of rows."""
         prepared = self.prepare(embeddings)
-        if prepared.ndim != 2 or len(prepared) != len(embeddings):
+        if prepared.ndim != 2 or prepared.shape[0] != embeddings.shape[0]:
             raise ValueError(
                 f"{type(self).__name__}.prepare must map each of the {len(embeddings)} embeddings to one row, but the shape "
                 f"of its result is {tuple(prepared.shape)}"

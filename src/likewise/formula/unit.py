@@ -8,13 +8,18 @@ import torch
 from torch import Tensor
 
 from likewise._compat import is_transformed
+from likewise.formula.checks import can_read_values
+
+_ORDINARY = (1e-12, 1e12)
+"""The norms whose squares are far from overflow and underflow in float32."""
 
 
 def unit(vectors: Tensor) -> Tensor:
     """Scale each row to length one.
 
-    A row of zeros has no direction: it stays zero and does not get a gradient.  Rows are first divided by their largest
-    entry, so that the norm of a finite row neither overflows nor underflows.
+    A row of zeros has no direction: it stays zero and does not get a gradient.  If norms are extreme or cannot be read, each
+    row is first divided by a power of two near its largest entry, so that the norm of a finite row neither overflows nor
+    underflows.  The division is exact, so results have the same bits with and without it.
 
     Examples:
         >>> import torch
@@ -24,7 +29,7 @@ def unit(vectors: Tensor) -> Tensor:
                 [0.6000, 0.8000]])
     """
     if is_transformed():
-        return _unit_and_norm(vectors, _largest_entry(vectors.detach()))[0]
+        return _unit_and_norm(vectors, _power_below(vectors.detach()))[0]
     result: Tensor = _Unit.apply(vectors)  # type: ignore[no-untyped-call]
     return result
 
@@ -34,31 +39,64 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
-        largest = _largest_entry(vectors)
-        units, norm = _unit_and_norm(vectors, largest)
-        ctx.save_for_backward(vectors, largest, units, norm)
+        norm = _ordinary_norm(vectors)
+        if norm is not None:
+            power, units = None, vectors / norm
+        else:
+            power = _power_below(vectors)
+            units, norm = _unit_and_norm(vectors, power)
+        ctx.save_for_backward(vectors, power, units, norm)
         return units
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        vectors, largest, units, norm = ctx.saved_tensors
+        vectors, power, units, norm = ctx.saved_tensors
         again = torch.is_grad_enabled()
         if again:  # second derivative: recompute them from the inputs
-            units, norm = _unit_and_norm(vectors, largest)
+            units, norm = _unit_and_norm(vectors, power)
         along = (units * grad).sum(dim=1, keepdim=True)
         tangent: Tensor = torch.addcmul(grad, units, along, value=-1.0)
         # memory may not suffice for three copies of a large batch
-        return tangent / norm / largest if again else tangent.div_(norm).div_(largest)
+        tangent = tangent / norm if again else tangent.div_(norm)
+        if power is None:
+            return tangent
+        return tangent / power if again else tangent.div_(power)
 
 
-def _largest_entry(vectors: Tensor) -> Tensor:
+def _ordinary_norm(vectors: Tensor) -> Tensor | None:
+    """The norms of all rows, if they can be read and none is extreme; otherwise ``None``."""
+    is_wide = vectors.dtype in (torch.float32, torch.float64) and vectors.numel() > 0
+    if not is_wide or not can_read_values(vectors) or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return None
+    norm: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    least, most = torch.aminmax(norm)
+    return norm if _ORDINARY[0] < least.item() and most.item() < _ORDINARY[1] else None
+
+
+_EXPONENTS = {
+    torch.float16: (torch.int16, 0x7C00),
+    torch.bfloat16: (torch.int16, 0x7F80),
+    torch.float32: (torch.int32, 0x7F800000),
+    torch.float64: (torch.int64, 0x7FF0000000000000),
+}
+"""The integer type of each dtype's bits, and the bits of its exponent."""
+
+
+def _power_below(vectors: Tensor) -> Tensor:
+    """The largest power of two up to each row's largest entry; infinity for a row of zeros or denormal numbers."""
+    integer, exponent = _EXPONENTS[vectors.dtype]
     largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
+    power = largest.view(integer).bitwise_and(exponent).view(vectors.dtype)
     # division by infinity makes the value and the gradient of a row of zeros zero
-    return largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
+    return power.masked_fill(power == 0.0, torch.inf)
 
 
-def _unit_and_norm(vectors: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
-    scaled = vectors / largest
+def _unit_and_norm(vectors: Tensor, power: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The unit vectors, and the norms of the rows divided by the powers; ``None``: of the rows themselves."""
+    if power is None:
+        norm = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+        return vectors / norm, norm
+    scaled = vectors / power
     # at least one for a row that is not zero, so the floor changes only rows of zeros
     norm = torch.linalg.vector_norm(scaled, dim=1, keepdim=True).clamp_min(1.0)
     return scaled / norm, norm

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup
-from likewise.formula.checks import embeddings_as_given, same_device
+from likewise.formula.checks import embeddings_as_given, rows_of, same_device
 
 LabeledRows: TypeAlias = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
 
@@ -44,16 +45,21 @@ def label_views(
         raise ValueError(
             f"labels and reference_labels must be None where relation is {relation!r}: rows are the labels"
         )
-    first, second = _split_views(relation, embeddings_as_given("embeddings", embeddings), references)
-    samples = torch.arange(len(first), device=first.device) + group.rows(first).offset
+    # values of rows that are concatenated are checked here, where each side has a name
+    check = rows_of if relation == "paired" else embeddings_as_given
+    first, second = _split_views(relation, check("embeddings", embeddings), references, check)
+    offset = group.rows(first).offset
+    samples = torch.arange(offset, offset + len(first), device=first.device)
     if relation == "paired":
         return first, samples, second, samples
     return torch.cat([first, second]), samples.repeat(2), None, None
 
 
-def _split_views(relation: str, embeddings: Tensor, references: Tensor | None) -> tuple[Tensor, Tensor]:
+def _split_views(
+    relation: str, embeddings: Tensor, references: Tensor | None, check: Callable[[str, object], Tensor]
+) -> tuple[Tensor, Tensor]:
     if references is not None:
-        references = embeddings_as_given("references", references)
+        references = check("references", references)
         same_device("references", references, embeddings.device, "embeddings")
         if references.shape != embeddings.shape:
             raise ValueError(

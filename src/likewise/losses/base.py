@@ -169,6 +169,7 @@ class PairLoss(nn.Module):
         Returns:
             A scalar, or one value per anchor under ``"none"`` and ``"mean_per_anchor"``; float32 for half-precision input.
         """
+        is_paired = isinstance(relation, str) and relation == "paired"
         if isinstance(relation, str):
             views = label_views(relation, embeddings, labels, references, reference_labels, current_group())
             embeddings, labels, references, reference_labels = views
@@ -179,7 +180,8 @@ class PairLoss(nn.Module):
         if replayed is not None:
             return replayed
         with full_precision(embeddings):
-            return self.value(self.make_batch(embeddings, labels, references, reference_labels, relation))
+            batch = self.make_batch(embeddings, labels, references, reference_labels, relation)
+            return self.value(batch.paired() if is_paired else batch)
 
     def make_batch(
         self,

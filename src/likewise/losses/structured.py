@@ -35,6 +35,7 @@ from likewise.formula import (
     per_anchor,
     s,
     softplus,
+    take_rows,
 )
 from likewise.losses.base import PairLoss
 
@@ -95,7 +96,7 @@ class AngularLoss(PairLoss):
         pairs = PairBatch(
             Labels(relation.labels[anchors], references, valid=relation.valid),
             Dot(),
-            anchors=left.index_select(0, anchors) + right.index_select(0, positives),
+            anchors=take_rows(left, anchors) + take_rows(right, positives),
             references=right,
         )
         near = similarities_at(batch, anchors, positives)

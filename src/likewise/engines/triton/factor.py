@@ -12,14 +12,15 @@ from likewise.engines.triton.kernels import launch, next_power_of_two
 
 @triton.jit
 def _measure_row(x):
-    """Return a row divided by its largest entry, that entry, the norm of the quotient, and whether the row is not zero.
+    """Return a row divided by a power of two, that power, the norm of the quotient, and whether the row is not zero.
 
-    The meaning is that of `likewise.formula.unit`.
+    The meaning is that of `likewise.formula.unit`: the power is the largest up to the largest entry.
     """
     largest = tl.max(tl.abs(x), axis=0)
-    there = largest >= 1.1754943508222875e-38
-    scaled = tl.where(there, x / tl.where(there, largest, 1.0), 0.0)
-    return scaled, largest, tl.maximum(tl.sqrt(tl.sum(scaled * scaled, axis=0)), 1.0), there
+    power = (largest.to(tl.int32, bitcast=True) & 0x7F800000).to(tl.float32, bitcast=True)
+    there = power > 0.0
+    scaled = tl.where(there, x / tl.where(there, power, 1.0), 0.0)
+    return scaled, power, tl.maximum(tl.sqrt(tl.sum(scaled * scaled, axis=0)), 1.0), there
 
 
 @triton.jit
@@ -87,9 +88,9 @@ def _backward_row(
         x = tl.load(X + source * stride + k, mask=k < D, other=0.0).to(tl.float32)
         if HALVED:  # the derivative of rounding is one
             x = _round_to_bfloat16(x)
-        scaled, largest, norm, there = _measure_row(x)
+        scaled, power, norm, there = _measure_row(x)
         u = scaled / norm
-        g = (g - u * tl.sum(u * g, axis=0)) / norm / tl.where(there, largest, float("inf"))
+        g = (g - u * tl.sum(u * g, axis=0)) / norm / tl.where(there, power, float("inf"))
     tl.store(out + source * D + k, g.to(out.dtype.element_ty), mask=k < D)
 
 
