@@ -28,11 +28,34 @@ KINDS: dict[str, Callable[..., nn.Module]] = {
 SIZES = (2048, 8192, 32768)
 
 
+NEAR = 1e-6
+"""The distance from a node, in bins, within which rounding decides on the derivative of a pair."""
+
+
+def rows_off_nodes(loss: nn.Module, embeddings: Tensor) -> Tensor:
+    """The rows none of whose pairs is within rounding of a node, where derivatives of a soft histogram jump."""
+    if not isinstance(loss, losses.FastAPLoss | losses.HistogramLoss):
+        return torch.ones(len(embeddings), dtype=torch.bool, device=embeddings.device)
+    unit = nn.functional.normalize(embeddings.double())
+    position = 0.5 * loss.bins * (1.0 - unit @ unit.T)  # both losses divide cosines from −1 to 1 evenly
+    away = (position - position.round()).abs().fill_diagonal_(1.0) > NEAR
+    return away.all(dim=1)
+
+
 def compare(make: Callable[..., nn.Module], embeddings: Tensor, labels: Tensor, what: str, backend: str) -> None:
-    """Assert that errors against float64 are at most three times those of the dense engine, plus rounding."""
+    """Assert that errors against float64 are at most three times those of the dense engine, plus rounding.
+
+    The gradient is compared in rows without a pair at a node; in float32 most rows must be such rows.
+    """
+    kept = rows_off_nodes(make(), embeddings)
+    assert embeddings.dtype != torch.float32 or kept.float().mean() > 0.9, f"{what}: {int(kept.sum())} rows"
+    if embeddings.dtype != torch.float32:
+        kept = torch.ones_like(kept)  # rounding of the gradient exceeds a few jumps
     true = run(make(backend="dense").double(), embeddings.double(), labels)
     found, dense = (run(make(backend=each), embeddings, labels) for each in (backend, "dense"))
     for place, (x, y, t) in enumerate(zip(found, dense, true, strict=True)):
+        if place:
+            x, y, t = x[kept], y[kept], t[kept]
         own, theirs = (float((z.double() - t).norm() / t.norm().clamp_min(1e-30)) for z in (x, y))
         limit = 3.0 * theirs + ROUNDING[x.dtype] + 1e-6
         assert own <= limit, f"{what}: {'gradient' if place else 'value'}: {own:.2e}, dense {theirs:.2e}"

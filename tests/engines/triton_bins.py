@@ -12,9 +12,9 @@ from likewise.formula import Labels, Masks
 from tests.engines.triton_common import WAYS, batch, check, run, take
 
 ON_HISTOGRAMS = [
+    partial(losses.FastAPLoss, 50, miner=miners.PairMarginMiner(-0.5, -1.0)),
     partial(losses.FastAPLoss, 1),
     partial(losses.FastAPLoss, 3, reduction="none"),
-    partial(losses.FastAPLoss, 50, miner=miners.PairMarginMiner(-0.5, -1.0)),
     partial(losses.HistogramLoss, 100, reduction="none"),
     partial(losses.HistogramLoss, 7, miner=miners.MultiSimilarityMiner(0.1)),
 ]
@@ -25,22 +25,21 @@ ON_QUADRUPLETS = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("make", ON_HISTOGRAMS)
-def test_histograms(make, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    take(monkeypatch, way)
-    check(make, *batch(34, 5, 10))
+@pytest.mark.parametrize("turn", range(len(ON_HISTOGRAMS)))
+def test_histograms(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each on one path: a miner in the order of the batch and in that of labels."""
+    take(monkeypatch, WAYS[turn % len(WAYS)])
+    check(ON_HISTOGRAMS[turn], *batch(34, 5, 10))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("make", ON_QUADRUPLETS)
-def test_quadruplets(make, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    take(monkeypatch, way)
-    check(make, *batch(34, 5, 14))
+@pytest.mark.parametrize("turn", range(len(ON_QUADRUPLETS)))
+def test_quadruplets(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, WAYS[turn % len(WAYS)])
+    check(ON_QUADRUPLETS[turn], *batch(34, 5, 14))
 
 
 def test_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    embeddings, labels = batch(34, 5, 10)
+    embeddings, labels = batch(19, 5, 8)
     take(monkeypatch, "sorted")
     for make in (losses.FastAPLoss, losses.LiftedStructureLoss, losses.QuadrupletLoss):
         check(make, embeddings.half(), labels)
@@ -63,7 +62,7 @@ def test_two_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("make", [losses.FastAPLoss, losses.HistogramLoss, losses.QuadrupletLoss])
 def test_the_same_bits_twice(make, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, "sorted")
-    embeddings, labels = batch(34, 5, 14)
+    embeddings, labels = batch(19, 5, 6)
     first, second = (run(make(backend="triton"), [embeddings], labels) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 
 import pytest
@@ -58,6 +59,7 @@ def test_shapes_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for shape in (
         kernels.SMALL_SHAPE,
         *[kernels.TileShape(*size, 4, 3) for size in ((32, 64, 64), (64, 32, 32), (32, 32, 16))],
+        kernels.TileShape(32, 32, 16, 4, 3, programs=2, parts=2),
     ):
         monkeypatch.setattr(kernels, "SMALL_SHAPE", shape)
         check(partial(declare_loss, BY_SIDE), *batch(37, 70))
@@ -70,8 +72,8 @@ def test_largest_and_smallest_find_their_pair_again(monkeypatch: pytest.MonkeyPa
 
     def by_purpose(self: kernels.Operands, m: int, n: int, large) -> kernels.TileShape:
         shape = choose_tiles(self, m, n, large)
-        depth = 16 if (large is kernels.GRADIENT_SHAPES) == (m >= 19) else 64
-        return kernels.TileShape(shape.rows, shape.columns, depth, shape.warps, shape.stages)
+        depth = 64 if (large is kernels.FOLD_SHAPES) == (m >= 19) else 16
+        return dataclasses.replace(shape, depth=depth)
 
     monkeypatch.setattr(kernels.Operands, "choose_tiles", by_purpose)
     for way in WAYS:
@@ -84,16 +86,16 @@ def test_largest_and_smallest_find_their_pair_again(monkeypatch: pytest.MonkeyPa
 
 
 def relations() -> dict[str, object]:
-    labels, theirs = batch(19)[1], batch(37, seed=1)[1]
+    labels, theirs = batch(19)[1], batch(21, seed=1)[1]
     generator = torch.Generator().manual_seed(0)
     same = labels[:, None] == theirs[None, :]
     some = torch.rand(same.shape, generator=generator) < 0.6
     anchors, positives = (same & some).nonzero(as_tuple=True)
     negative_anchors, negatives = (~same & some).nonzero(as_tuple=True)
     rows = torch.randint(19, (60,), generator=generator)
-    triplets = [torch.randint(37, (60,), generator=generator) for _ in range(2)]
+    triplets = [torch.randint(21, (60,), generator=generator) for _ in range(2)]
     own = torch.where(torch.arange(19) % 3 == 0, -1, torch.arange(19))
-    valid = torch.arange(37) % 5 != 2
+    valid = torch.arange(21) % 5 != 2
     return {
         "masks": Masks(same & some, ~same & some),
         "empty": Masks(torch.zeros_like(same), torch.zeros_like(same)),
@@ -104,14 +106,14 @@ def relations() -> dict[str, object]:
         "own": Labels(labels, theirs, own=own),
         "valid": Labels(labels, theirs, valid=valid),
         "own and valid": Labels(labels, theirs, own=own, valid=valid),
-        "none valid": Labels(labels, theirs, valid=torch.zeros(37, dtype=torch.bool)),
+        "none valid": Labels(labels, theirs, valid=torch.zeros(21, dtype=torch.bool)),
         "ordered": Labels(labels, theirs.sort().values, ordered=True),
     }
 
 
 @pytest.mark.parametrize("name", relations())
 def test_every_relation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tensors = [batch(19)[0], batch(37, seed=1)[0]]
+    tensors = [batch(19)[0], batch(21, seed=1)[0]]
     miner = miners.MultiSimilarityMiner(0.3)
     for way, choice in (("general", None), ("sorted", miner)):
         take(monkeypatch, way)

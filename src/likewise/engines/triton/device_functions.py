@@ -51,6 +51,15 @@ def _product(
 
 
 @triton.jit
+def _take_part(x, part: tl.constexpr, PARTS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """Return one of one or two groups of neighboring columns of a tile; both are in registers already."""
+    if PARTS == 2:
+        first, second = tl.split(tl.permute(tl.reshape(x, [BM, 2, BN // 2]), [0, 2, 1]))
+        x = first if part == 0 else second
+    return x
+
+
+@triton.jit
 def _softplus(x):
     """``log(1 + eˣ)``, accurate for small results too: ``log(1 + e)`` itself would round a small ``e`` away."""
     e = tl.exp(-tl.abs(x))

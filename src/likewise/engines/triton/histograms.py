@@ -214,8 +214,8 @@ class _HistogramGradients:
         """Whether the gradient of each pair includes that of its mirror."""
         return self.job.folds.symmetric
 
-    def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
-        """Return the gradient by the similarities of a rectangle, in one or two matrices."""
+    def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> Tensor:
+        """Return the gradient by the similarities of a rectangle: ``(rows, 1 or 2, columns)``."""
         operands = self.job.layout.operands
         kernels, values = self.job.find_kernels(self.symmetric, split)
         shape = operands.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], GRADIENT_SHAPES)

@@ -83,9 +83,17 @@ ARGUMENTS = (
 )
 CONSTANTS = (
     "D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, "
-    "PRECISION: tl.constexpr, PROGRAMS: tl.constexpr, WIDE: tl.constexpr"
+    "PRECISION: tl.constexpr, PROGRAMS: tl.constexpr, PARTS: tl.constexpr, FLAT: tl.constexpr, WIDE: tl.constexpr"
 )
 
+PLACES = (
+    "rows, columns = top + tl.arange(0, BM), near + tl.arange(0, BN)",
+    "here, there = rows < m, columns < n",
+)
+"""The rows and columns of a tile, and which of them exist."""
+
+ZEROS = "tl.zeros([BM, BN // PARTS], tl.float32)"
+"""A tile, or a part of one."""
 
 PLACE = "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]"
 RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
@@ -113,6 +121,7 @@ def write_head(
     branches: bool = False,
     upper: bool = False,
     for_gradient: bool = False,
+    in_parts: bool = False,
     triangular: bool = False,
 ) -> list[str]:
     """Write the loop over tiles, up to the product of each pair.
@@ -120,25 +129,25 @@ def write_head(
     Args:
         spec: what the kernels have in common.
         tiles: the tiles that the kernel processes.
-        name: of the kernel, which profilers show.
+        name: of the kernel, which profilers show; that of mixed tiles gets a suffix.
         branches: skip the other tiles also in the kernel of plain tiles, whose loops are not flattened then.
         upper: with branches, skip also the tiles below the diagonal.
         for_gradient: remember of each center what its gradient needs.
+        in_parts: process the columns of a tile in ``PARTS`` groups, one after the other; the lines that follow are those of
+            a loop, indented by four more spaces.
         triangular: only the tiles on and above the diagonal, of a square that has square tiles.
     """
     numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
-    flat = "" if branches or tiles is Tiles.MIXED or spec.pool is not None else ", flatten=True"
+    flat = "" if branches or tiles is Tiles.MIXED or spec.pool is not None else ", flatten=FLAT"
     lines = [
         "@triton.jit",
-        f"def {name}({ARGUMENTS}{numbers}, {CONSTANTS}):",
+        f"def {name}{'_mixed' if tiles is Tiles.MIXED else ''}({ARGUMENTS}{numbers}, {CONSTANTS}):",
         "    row_tiles, column_tiles = tl.cdiv(m - first_row, BM), tl.cdiv(n - first_column, BN)",
         f"    for tile in tl.range(tl.program_id(0), {TRIANGLE if triangular else RECTANGLE}, PROGRAMS{flat}):",
     ]
     body = [
         f"i, j = {'_place_above(tile, row_tiles' if triangular else '_place(tile, row_tiles, column_tiles'}, GROUP)",
         "top, near = first_row + i * BM, first_column + j * BN",
-        "rows, columns = top + tl.arange(0, BM), near + tl.arange(0, BN)",
-        "here, there = rows < m, columns < n",
     ]
     if tiles is not Tiles.ALL:
         body += [
@@ -148,6 +157,7 @@ def write_head(
             "plain = apart & (top + BM <= m) & (near + BN <= n)",
         ]
     product = [
+        *PLACES,
         "a_rows, a_columns = tl.where(here, rows, 0), tl.where(there, columns, 0)",
         "if WIDE:",
         "    a_rows, a_columns = a_rows.to(tl.int64), a_columns.to(tl.int64)",
@@ -157,18 +167,31 @@ def write_head(
     if spec.pool is not None:
         product += _pool_lines(spec, spec.pool, for_gradient)
     else:
-        product.append("s = _product(A, R, a_rows, a_columns, D, BM, BN, BK, PRECISION)")
-        if spec.scaled:
-            product += [
-                "right_scale = tl.load(column_scale + columns, mask=there, other=0.0)[None, :]",
-                "s = s * (left_scale * right_scale)",
-            ]
+        product += _product_lines(spec, in_parts)
     lines += [TILE + line for line in body]
     indent = INSIDE if branches else choose_indent(tiles)
     if indent == INSIDE:
         wanted = {Tiles.ALL: "(near < n)", Tiles.PLAIN: "plain", Tiles.MIXED: "(plain == 0)"}[tiles]
         lines.append(f"{TILE}if {wanted} & (near + BN > top):" if upper else f"{TILE}if {wanted}:")
     return lines + [indent + line for line in product]
+
+
+def _product_lines(spec: KernelSpec, in_parts: bool) -> list[str]:
+    """Write the product of each pair of a tile, or the loop over the parts of a tile up to it."""
+    lines = ["s = _product(A, R, a_rows, a_columns, D, BM, BN, BK, PRECISION)"]
+    scale = [
+        "right_scale = tl.load(column_scale + columns, mask=there, other=0.0)[None, :]",
+        "s = s * (left_scale * right_scale)",
+    ]
+    if not in_parts:
+        return [*lines, *(scale if spec.scaled else ())]
+    part = [
+        "s = _take_part(products, part, PARTS, BM, BN)",
+        "columns = near + part * (BN // PARTS) + tl.arange(0, BN // PARTS)",
+        "there = columns < n",
+        *(scale if spec.scaled else ()),
+    ]
+    return [*lines, "products = s", "for part in tl.static_range(PARTS):", *[f"    {line}" for line in part]]
 
 
 def _pool_lines(spec: KernelSpec, pool: PoolTemplate, for_gradient: bool) -> list[str]:
@@ -262,8 +285,7 @@ def as_tile(writer: Writer, formula: Formula) -> str:
     name = writer.value(formula)
     if varies_by_pair(formula):
         return name
-    tile = "tl.zeros([BM, BN], tl.float32)"
-    return writer.write(f"{name} & ({tile} == 0.0)" if is_condition(formula) else f"{name} + {tile}")
+    return writer.write(f"{name} & ({ZEROS} == 0.0)" if is_condition(formula) else f"{name} + {ZEROS}")
 
 
 def _name_side(over: Side) -> str:
@@ -311,7 +333,7 @@ def write_fold_kernel(
         stores += [indent + line for line in _store_states(numbers, mirrored, plain)]
     lines += [*writer.lines, *stores]
     if fills_plain:
-        lines.append(f"{TILE}else:")
+        lines += [f"{TILE}else:", *[indent + line for line in PLACES]]
         for mirrored in (False, True) if triangular else (False,):
             empty = [number for term in terms for number in _empty_state(term, mirrored)]
             lines += [indent + line for line in _store_states(empty, mirrored, False)]
@@ -382,8 +404,9 @@ def write_gradient_kernel(
         split: store rounding errors in a second matrix.
     """
     plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
-    pool = spec.pool if by is s else None
-    lines = write_head(spec, tiles, "likewise_gradient", for_gradient=pool is not None)
+    pool, in_parts = spec.pool if by is s else None, spec.pool is None
+    lines = write_head(spec, tiles, "likewise_gradient", for_gradient=pool is not None, in_parts=in_parts)
+    indent += "    " if in_parts else ""
     writer = Writer({}, indent, "v")
     weights = _weight_names(spec, terms)
     similarity, sums = "s", []
@@ -403,7 +426,7 @@ def write_gradient_kernel(
     here = "(rows < tl.where(plain, m, 0))" if plain else "here"
     inside = f"{here}[:, None] & there[None, :]"
     factors = [] if link_derivative == "1.0" else [link_derivative]
-    tail = [f"g = {' + '.join(sums) or 'tl.zeros([BM, BN], tl.float32)'}"]
+    tail = [f"g = {' + '.join(sums) or ZEROS}"]
     if pool is not None:
         tail += [*[f"g = g * {factor}" for factor in factors], PLACE]
         tail += _write_center_gradients(spec, pool, inside, split)
@@ -492,7 +515,7 @@ def _write_gradient(
     elif spec.keep is not None:
         condition = spec.keep[over == "negative"]
         mask = as_tile(writer, condition) if plain else f"{over} & {writer.value(condition)}"
-    return [writer.write(f"tl.where({mask}, {total}, 0.0)" if mask else f"{total} + tl.zeros([BM, BN], tl.float32)")]
+    return [writer.write(f"tl.where({mask}, {total}, 0.0)" if mask else f"{total} + {ZEROS}")]
 
 
 def state_names(terms: list[TileFold], prefix: str) -> list[list[str]]:

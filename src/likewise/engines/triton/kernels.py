@@ -33,7 +33,7 @@ def compile_source(source: str) -> Kernel:
     """
     filename = f"<likewise kernel {next(_kernel_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    names = ("_acosh", "_place", "_place_above", "_power", "_product", "_sigmoid", "_softplus", "_tanh")
+    names = ("_acosh", "_place", "_place_above", "_power", "_product", "_sigmoid", "_softplus", "_take_part", "_tanh")
     namespace: dict[str, Any] = {
         "tl": tl,
         "triton": triton,
@@ -47,7 +47,14 @@ def compile_source(source: str) -> Kernel:
 
 
 def launch(
-    kernel: Kernel, programs: int, arguments: Sequence[Any], device: torch.device, *, warps: int = 4, stages: int = 2
+    kernel: Kernel,
+    programs: int,
+    arguments: Sequence[Any],
+    device: torch.device,
+    *,
+    warps: int = 4,
+    stages: int = 2,
+    registers: int | None = None,
 ) -> None:
     """Launch a kernel.
 
@@ -58,10 +65,12 @@ def launch(
         device: the device of the tensors.
         warps: the number of warps per program.
         stages: the number of stages of the pipeline that loads operands.
+        registers: the number of registers that a thread may use; ``None`` for the limit of the hardware.
     """
+    limit = {} if registers is None else {"maxnreg": registers}
     with use_device(device):
         # fused multiply-adds are Triton's default, which version 3.9 announces to change
-        kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages, enable_fp_fusion=True)
+        kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages, enable_fp_fusion=True, **limit)
 
 
 _NOTHING = nullcontext()
@@ -87,6 +96,9 @@ class TileShape:
         depth: dimensions that are multiplied at a time.
         warps: the number of warps per tile.
         stages: the number of stages of the pipeline that loads operands.
+        programs: the number of programs that share a multiprocessor: while one waits for operands or for the tensor cores,
+            the other computes.  Their registers are limited.
+        parts: groups of columns in which the gradients of a tile are computed, to save registers: 1 or 2.
     """
 
     rows: int
@@ -94,18 +106,40 @@ class TileShape:
     depth: int
     warps: int
     stages: int
+    programs: int = 1
+    parts: int = 1
+
+    @property
+    def registers(self) -> int | None:
+        """The number of registers that a thread may use; ``None`` if a program has the multiprocessor for itself."""
+        return None if self.programs == 1 else REGISTERS // (32 * self.warps * self.programs)
 
     def count_tiles(self, rows: int, columns: int) -> int:
         """Return the number of tiles that cover a rectangle."""
         return -(-rows // self.rows) * -(-columns // self.columns)
 
 
+REGISTERS = 2**16
+"""Registers of a multiprocessor."""
 SMALL_SHAPE = TileShape(32, 64, 64, 4, 3)
-FOLD_SHAPES = {2: TileShape(128, 256, 64, 8, 3), 4: TileShape(128, 128, 32, 8, 3)}
-"""For folds, by the item size of the operands; measured on an H200."""
-GRADIENT_SHAPES = {2: TileShape(128, 128, 64, 8, 3), 4: TileShape(128, 128, 32, 8, 3)}
-"""For gradients, which need more registers."""
-POOLED_SHAPES = {2: TileShape(64, 128, 64, 8, 3), 4: TileShape(64, 128, 32, 8, 3)}
+
+Shapes: TypeAlias = dict[str, TileShape]
+"""Shapes by Triton's name of the precision of float32 products, and for ``half`` precision; measured on an H200.
+
+Three TF32 products for each need the registers of a multiprocessor.
+"""
+
+_EXACT = TileShape(128, 128, 32, 8, 3)
+FOLD_SHAPES: Shapes = {"half": TileShape(128, 256, 64, 8, 3), "tf32": _EXACT, "tf32x3": _EXACT, "ieee": _EXACT}
+SQUARE_SHAPES: Shapes = {
+    "half": TileShape(128, 128, 64, 8, 3, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2), "tf32x3": _EXACT, "ieee": _EXACT,
+}  # fmt: skip
+"""For folds over the tiles above the diagonal, and for those whose products have the bits of the gradient's."""
+GRADIENT_SHAPES: Shapes = {
+    "half": TileShape(128, 128, 64, 8, 3, 2, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2, 2), "tf32x3": _EXACT, "ieee": _EXACT,
+}  # fmt: skip
+_POOLED = TileShape(64, 128, 32, 8, 3)
+POOLED_SHAPES: Shapes = {"half": TileShape(64, 128, 64, 8, 3), "tf32": _POOLED, "tf32x3": _POOLED, "ieee": _POOLED}
 """For classes with several centers, which need several tiles of registers."""
 GROUP = 8
 """Rows of tiles that are traversed together; see `device_functions`."""
@@ -114,14 +148,14 @@ JOIN_ROWS = 128
 
 
 @functools.cache
-def count_programs(device: torch.device) -> int:
-    """Return the number of programs that share the tiles: the largest prime up to the number of multiprocessors.
+def count_programs(device: torch.device, each: int = 1) -> int:
+    """Return the number of programs that share the tiles: the largest prime up to ``each`` per multiprocessor.
 
     Tiles with positives lie along a diagonal, at regular distances in the order of tiles.  If such a distance were a
     multiple of the number of programs, few programs would get all of them; with a prime that hardly ever happens.  In the
     interpreter there is one program.
     """
-    count = int(torch.cuda.get_device_properties(device).multi_processor_count) if device.type == "cuda" else 1
+    count = each * int(torch.cuda.get_device_properties(device).multi_processor_count) if device.type == "cuda" else 1
     while any(count % factor == 0 for factor in range(2, int(count**0.5) + 1)):
         count -= 1
     return count
@@ -168,9 +202,9 @@ class Operands:
     dtype: torch.dtype
     device: torch.device
 
-    def choose_tiles(self, m: int, n: int, large: dict[int, TileShape]) -> TileShape:
+    def choose_tiles(self, m: int, n: int, large: Shapes) -> TileShape:
         """Choose the tiles for a rectangle: large ones if they keep every multiprocessor busy, small ones otherwise."""
-        shape = large[self.dtype.itemsize]
+        shape = large[self.precision if self.dtype == torch.float32 else "half"]
         if shape.count_tiles(m, n) < count_programs(self.device) or self.device.type != "cuda":
             shape = SMALL_SHAPE
         return replace(shape, depth=min(shape.depth, max(16, next_power_of_two(self.size[2]))))
@@ -214,8 +248,8 @@ class Operands:
         split: bool,
         rounded: bool = True,
         centers: int = 1,
-    ) -> tuple[Tensor, ...]:
-        """Write the gradients by the similarities of a rectangle, as one matrix or as the sum of two.
+    ) -> Tensor:
+        """Return the gradients by the similarities of a rectangle: ``(rows, 1 or 2, columns)``, to be summed.
 
         Args:
             kernels: the kernels, each of which writes some of the tiles.
@@ -223,17 +257,17 @@ class Operands:
             rows: the first row, and the end.
             columns: the first column, and the end.
             leaves: the values of the kernels' leaves.
-            split: return two matrices; the second has the rounding errors of the first.
+            split: return two numbers for each pair; the second is the rounding error of the first.
             rounded: round to `gradient_dtype`, for a product.
             centers: the number of gradients of each row and column.
         """
         height, width = rows[1] - rows[0], (columns[1] - columns[0]) * centers
         dtype = self.gradient_dtype if rounded else torch.float32
         # rows that begin at multiples of 16 are stored as whole vectors
-        both = self.left.new_empty(1 + split, height, width + -width % 16, dtype=dtype)[:, :, :width]
+        both = self.left.new_empty(height, 1 + split, width + -width % 16, dtype=dtype)[:, :, :width]
         for kernel in kernels:
-            self.launch(kernel, shape, both[0], both[-1], rows, columns, leaves)
-        return tuple(both.unbind(0))
+            self.launch(kernel, shape, both[:, 0], both[:, -1], rows, columns, leaves)
+        return both
 
     def launch(
         self,
@@ -248,16 +282,21 @@ class Operands:
         """Launch a kernel on a rectangle of the matrix, or on its tiles above the diagonal."""
         empty = self.left  # for pointers that the kernel does not read
         scale, labels, ids = self.scale or (empty, empty), self.labels or (empty, empty), self.ids or (empty, empty)
-        programs = min(shape.count_tiles(rows[1] - rows[0], columns[1] - columns[0]), count_programs(self.device))
+        tiles = shape.count_tiles(rows[1] - rows[0], columns[1] - columns[0])
+        programs = min(tiles, count_programs(self.device, shape.programs))
         _, n, width = self.size
         wide = max(len(self.left), len(self.right)) * width >= 2**31
         arguments = (
             self.left, self.right, *scale, *labels, *ids,
             empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
             out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
-            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, wide,
+            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, shape.parts,
+            shape.programs == 1, wide,
         )  # fmt: skip
-        launch(kernel, programs, arguments, self.device, warps=shape.warps, stages=shape.stages)
+        launch(
+            kernel, programs, arguments, self.device,
+            warps=shape.warps, stages=shape.stages, registers=shape.registers,
+        )  # fmt: skip
 
 
 def join_tiles(kernel: Kernel, tiles: Tensor, joined: Tensor) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,8 +35,8 @@ class GradientWriter(Protocol):
     def symmetric(self) -> bool:
         """Whether the gradient of each pair includes that of its mirror."""
 
-    def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
-        """Return the gradient by the similarities (or by another leaf) of a rectangle, in one or two matrices."""
+    def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> Tensor:
+        """Return the gradient by the similarities (or by another leaf) of a rectangle: ``(rows, 1 or 2, columns)``."""
 
 
 @dataclass(eq=False)
@@ -119,12 +118,12 @@ class Layout:
         passes_on = use is not None and wide and long.order is None and use.is_only()  # the references are the table
         result = long.new_gradient() if of_long and not passes_on else None
         for chunk in self._chunks(n if wide else m, len(short_operand)):
-            matrices = writer.write(s, *((whole, chunk) if wide else (chunk, whole)), self.product.split)
-            matrices = matrices if wide else tuple(matrix.T for matrix in matrices)  # short x chunk
+            gradients = writer.write(s, *((whole, chunk) if wide else (chunk, whole)), self.product.split)
+            to_short, to_long = (multiply, multiply_transposed) if wide else (multiply_transposed, multiply)
             if summed is not None:
-                summed += sum_products(matrices, without_float16(long.rows(*chunk)[0]))
+                to_short(gradients, without_float16(long.rows(*chunk)[0]), summed)
             if of_long:
-                by_rows, rows = sum_products([matrix.T for matrix in matrices], short_operand), slice(*chunk)
+                by_rows, rows = to_long(gradients, short_operand), slice(*chunk)
                 if result is None:
                     out = long.new_gradient(chunk[1] - chunk[0])
                 else:
@@ -132,7 +131,7 @@ class Layout:
                 long.backward(by_rows, chunk[0], out)
                 if use is not None and passes_on:
                     use.take(rows, out)
-            del matrices
+            del gradients
         total = None
         if summed is not None:
             total = short.new_gradient()
@@ -148,12 +147,11 @@ class Layout:
         operand, height = without_float16(self.right.operand), len(self.right.operand)
         total = operand.new_zeros(operand.shape, dtype=torch.float32)
         for first, end in self._triangular_chunks(height):
-            matrices = writer.write(s, (first, end), (first, height), self.product.split)
-            total[first:end] += sum_products(matrices, operand[first:])
+            gradients = writer.write(s, (first, end), (first, height), self.product.split)
+            multiply(gradients, operand[first:], total[first:end])
             if end < height:
-                mirrored = [matrix[:, end - first :].T for matrix in matrices]
-                total[end:] += sum_products(mirrored, operand[first:end])
-            del matrices
+                multiply_transposed(gradients[:, :, end - first :], operand[first:end], total[end:])
+            del gradients
         result = self.right.new_gradient()
         self.right.backward(total, 0, result)
         return result
@@ -161,14 +159,14 @@ class Layout:
     def compute_column_gradient(self, writer: GradientWriter, node: Formula) -> Tensor:
         """Compute the gradient by a value per reference."""
         m, n, _ = self.operands.size
-        sums = [writer.write(node, (0, m), columns, False)[0].float().sum(dim=0) for columns in self._chunks(n, m)]
+        sums = [writer.write(node, (0, m), columns, False)[:, 0].float().sum(dim=0) for columns in self._chunks(n, m)]
         return _unsort(torch.cat(sums), self.column_order)
 
     def compute_pair_gradient(self, writer: GradientWriter, node: Formula) -> Tensor:
         """Compute the gradient by a value per pair, a matrix."""
         m, n, _ = self.operands.size
         chunks = [
-            _unsort(writer.write(node, (0, m), columns, False)[0].float(), self.left.order)
+            _unsort(writer.write(node, (0, m), columns, False)[:, 0].float(), self.left.order)
             for columns in self._chunks(n, m)
         ]
         return _unsort(torch.cat(chunks, dim=1).T, self.column_order).T
@@ -201,25 +199,38 @@ def without_float16(operand: Tensor) -> Tensor:
     return operand.float() if operand.dtype == torch.float16 else operand
 
 
-def sum_products(matrices: Sequence[Tensor], operand: Tensor) -> Tensor:
-    """Multiply the sum of matrices with an operand."""
-    total = _multiply(matrices[0], operand)
-    for matrix in matrices[1:]:
-        total += _multiply(matrix, operand)
+def multiply(gradients: Tensor, operand: Tensor, total: Tensor | None = None) -> Tensor:
+    """Multiply gradients of pairs, ``(rows, 1 or 2, columns)``, with the operand of the columns; add to a total if given."""
+    for summand in gradients.unbind(1):
+        total = _multiply(summand, operand, total)
+    assert total is not None
     return total
+
+
+def multiply_transposed(gradients: Tensor, operand: Tensor, total: Tensor | None = None) -> Tensor:
+    """Multiply gradients of pairs, transposed, with the operand of the rows; add to a total if given.
+
+    Both summands of a row are multiplied with the row of the operand, so that one product adds them.
+    """
+    summands = gradients.shape[1]
+    repeated = operand if summands == 1 else operand.repeat_interleave(summands, dim=0)
+    return _multiply(gradients.flatten(0, 1).T, repeated, total)
 
 
 def _unsort(rows: Tensor, order: Tensor | None) -> Tensor:
     return rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows)
 
 
-def _multiply(left: Tensor, right: Tensor) -> Tensor:
-    """Multiply two matrices into a float32 result."""
+def _multiply(left: Tensor, right: Tensor, total: Tensor | None) -> Tensor:
+    """Multiply two matrices into a float32 result, or add their product to a float32 total."""
     if left.dtype == torch.float32:
-        return left @ right
+        return left @ right if total is None else total.addmm_(left, right)
     if left.is_cuda and _HAS_OUT_DTYPE:
-        return torch.mm(left, right, out_dtype=torch.float32)
-    return left.float() @ right.float()
+        if total is None:
+            return torch.mm(left, right, out_dtype=torch.float32)
+        return torch.addmm(total, left, right, out_dtype=torch.float32, out=total)
+    product = left.float() @ right.float()
+    return product if total is None else total.add_(product)
 
 
 _HAS_OUT_DTYPE = tuple(int(number) for number in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 8)
