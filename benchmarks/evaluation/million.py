@@ -5,7 +5,8 @@
     python -m benchmarks.evaluation.million --quick          small sizes on the CPU; prints, and writes nothing
 
 Every query is compared with all other samples, in float32 and 128 dimensions; classes have ten samples.  The first call of each
-contender, which compiles kernels, is at a small size and not counted; each time is that of one call.
+contender, which compiles kernels, is at a small size and not counted; each time is that of one call.  A time is on disk as soon as
+it is known; run again to continue.
 """
 
 from __future__ import annotations
@@ -18,15 +19,30 @@ import torch
 from torch import Tensor
 
 from benchmarks.evaluation.measure import bare_product, make
-from benchmarks.harness import DOCS, fill, machine, make_parser, number, read, result_path, table, versions, write
+from benchmarks.harness import (
+    DOCS,
+    fill,
+    machine,
+    make_parser,
+    number,
+    read,
+    result_path,
+    resume,
+    table,
+    versions,
+    write,
+)
 from likewise.metrics import retrieval
 
 SIZES, DIM, PER_CLASS = (250_000, 1_000_000), 128, 10
-FIRST = ("R@1", "RP", "MAP@R")
+MEMORY = 2**32
+"""A budget that holds all prepared samples and counts: then each product serves its rows and its columns."""
+
+FIRST, KS = ("R@1", "RP", "MAP@R"), (1, 10, 100, 1000, 10_000, 100_000)
 CONTENDERS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "product": bare_product,
-    "first": lambda embeddings, labels: retrieval(embeddings, labels, metrics=FIRST),
-    "all": lambda embeddings, labels: retrieval(embeddings, labels, ks=(1, 10, 100, 1000)),
+    "first": lambda embeddings, labels: retrieval(embeddings, labels, metrics=FIRST, memory=MEMORY),
+    "all": lambda embeddings, labels: retrieval(embeddings, labels, ks=KS, memory=MEMORY),
 }
 
 
@@ -43,19 +59,25 @@ def main() -> None:
             raise SystemExit("there are no results yet: run python -m benchmarks.evaluation.million --device cuda")
         fill(DOCS / "benchmarks-evaluation.md", {"million": page(report)})
         return
-    rows = []
+    path = result_path("million", options)
+    head = {"machine": {**machine(options.device), **versions("torch", "triton")}}
+    report = resume(path, head) or {**head, "rows": []}
+    rows = {row["samples"]: row for row in report["rows"]}
+    # kernels are compiled, for chunks of the shape of the large ones
     for contender in CONTENDERS.values():
-        contender(*make(2_000, PER_CLASS, DIM, options.device))
+        contender(*make(2_000 if options.quick else 20_000, PER_CLASS, DIM, options.device))
     for size in (2_000,) if options.quick else SIZES:
+        row = rows.setdefault(size, {"samples": size})
+        report["rows"] = list(rows.values())
+        missing = [name for name in CONTENDERS if f"{name}_s" not in row]
+        if not missing:
+            continue
         embeddings, labels = make(size, PER_CLASS, DIM, options.device)
-        row: dict[str, Any] = {"samples": size}
-        for name, contender in CONTENDERS.items():
-            row[f"{name}_s"], scores = measure(contender, embeddings, labels)
-            row |= {"MAP@R": scores["MAP@R"]} if scores else {}
-        rows.append(row)
-        print(row, flush=True)
-    report = {"machine": {**machine(options.device), **versions("torch", "triton")}, "rows": rows}
-    write(report, result_path("million", options))
+        for name in missing:
+            row[f"{name}_s"], scores = measure(CONTENDERS[name], embeddings, labels)
+            row |= {key: scores[key] for key in ("MAP@R", "R@1") if key in scores}
+            print({**row, "now": name}, flush=True)
+            write(report, path)
 
 
 def measure(contender: Callable[[Tensor, Tensor], Any], embeddings: Tensor, labels: Tensor) -> tuple[float, Any]:

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -23,7 +24,10 @@ from likewise.metrics import (
     similarity_rows,
     symmetric_ranks,
     threshold_counts,
+    whole_ranks,
 )
+from likewise.metrics.inputs import Exclusion, check_inputs
+from likewise.metrics.query_scores import parse_metrics, score_queries
 from likewise.metrics.row_counts import Method
 
 TIES = ("expected", "optimistic", "pessimistic")
@@ -181,6 +185,42 @@ def test_ways_agree(monkeypatch: pytest.MonkeyPatch):
                 slack = 2e-4 if similarity == "euclidean" else 2e-5
                 assert everything == pytest.approx({key: base[key] for key in everything}, abs=slack), (way, name)
                 assert first == pytest.approx({key: base[key] for key in first}, abs=slack), (way, name)
+
+
+def test_whole_matrix(monkeypatch: pytest.MonkeyPatch):
+    """The short way of a GPU, forced on the CPU: sums with few ties, and a chunk of ranks with many."""
+    monkeypatch.setattr(whole_ranks, "get_comparison_limit", lambda *arguments: 99)
+    metrics = parse_metrics(("R@1", "P@5", "RP", "MAP@R", "MRR", "mAP", "nDCG@3", "mAP@4"), ())
+    labels, names = uneven_labels(60, 3), [metric.name for metric in metrics]
+    labels[7], vectors = 999, torch.randn(60, 8, generator=torch.Generator().manual_seed(1))
+    for x, similarity in ((vectors, "cosine"), (vectors.double(), "dot"), (grid(60, 2, 3), "dot")):
+        inputs = check_inputs(x, labels, None, None, Exclusion(None, None, False), similarity, None, 2**28)
+        whole = whole_ranks.rank_whole(inputs, metrics)
+        assert whole is not None
+        for ties in ("expected", "optimistic", "pessimistic"):
+            expected = retrieval(x, labels, metrics=names, similarity=similarity, ties=ties)
+            sums, count = whole.summarize(metrics, ties, 2**20)
+            assert count == expected["queries"]
+            assert [each / count for each in sums] == pytest.approx([expected[name] for name in names])
+    expected = retrieval(x, labels, metrics=names, similarity=similarity)
+    monkeypatch.setattr(whole_ranks, "MAX_TIED", 0)
+    assert whole.summarize(metrics, "expected", 2**20) is None
+    scores = score_queries(whole.make_chunk(), metrics, "expected")
+    assert [scores[name].mean().item() for name in names] == pytest.approx([expected[name] for name in names])
+    assert whole_ranks.rank_whole(replace(inputs, memory=2**12), metrics) is None
+
+
+@pytest.mark.parametrize("halves", [True, False])
+def test_chunks_on_a_gpu(monkeypatch: pytest.MonkeyPatch, halves: bool):
+    """The plan of a GPU on the CPU: with the counts of all queries in memory, or of one chunk of rows at a time."""
+    labels, x = torch.arange(300) // 3, torch.randn(300, 8, generator=torch.Generator().manual_seed(5))
+    expected, plan = retrieval(x, labels), symmetric_ranks.plan_layout
+    monkeypatch.setattr(symmetric_ranks, "MIN_SIZE", 48)
+    monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 96)
+    monkeypatch.setattr(
+        sys.modules["likewise.metrics.ranks"], "plan_layout", lambda *a: replace(plan(*a), halves=halves)
+    )
+    assert retrieval(x, labels) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "poincare"])

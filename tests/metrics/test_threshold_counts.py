@@ -33,7 +33,7 @@ def by_hand(similarities: Tensor, thresholds: Tensor, dim: int) -> tuple[Tensor,
     return (similarities > edges).sum(dim).double(), (similarities >= edges).sum(dim).double()
 
 
-SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 130, 4), (200, 33, 7), (16, 16, 0)]
+SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 300, 4), (200, 33, 7), (16, 16, 0)]
 
 
 def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch):
@@ -77,6 +77,7 @@ def test_keys_of_both_widths_order_as_similarities_do():
 def test_merged_ranks_and_ties(monkeypatch: pytest.MonkeyPatch, levels: int):
     """Ranks, ties and counts against plain comparisons, for all ranks and for the first ones."""
     monkeypatch.setattr(merged_counts, "CACHE_KEYS", 150)
+    monkeypatch.setattr(merged_counts, "SHORT_ROW", 12)
     generator = torch.Generator().manual_seed(levels)
     values = torch.randint(-levels, levels + 1, (9, 50), generator=generator) / (levels * 2.0)
     kinds = torch.randint(0, 3, values.shape, generator=generator)  # positives, negatives, neither
@@ -110,10 +111,11 @@ def test_counts_beyond_float32():
 
 KERNEL = """
 import torch
-from likewise.metrics.threshold_counts import ThresholdCounts
+from likewise.metrics.threshold_counts import CHUNK_ENTRIES, ThresholdCounts, count_by_comparing
 from likewise.metrics.triton_counts import count_on_device
 from tests.metrics.test_threshold_counts import SHAPES, by_hand, make_case
 
+scratch = torch.empty(CHUNK_ENTRIES)
 for dtype in (torch.float32, torch.float64):
     for height, width, count in SHAPES:
         similarities, row_edges, column_edges = make_case(height, width, count, dtype)
@@ -123,6 +125,11 @@ for dtype in (torch.float32, torch.float64):
         count_on_device(wide[:, :width], rows, columns)
         count_on_device(similarities, None, columns)
         count_on_device(similarities, rows, None)
+        excluded = torch.arange(height) % width, torch.arange(height) % width + 2
+        rest = ThresholdCounts.start(row_edges)
+        count_on_device(similarities, rest, None, excluded)
+        count_by_comparing(similarities.clone(), again := ThresholdCounts.start(row_edges), None, scratch, excluded)
+        assert torch.equal(rest.above, again.above) and torch.equal(rest.ties, again.ties)
         for counts, dim in ((rows, 2), (columns, 1)):
             above, reached = by_hand(similarities, counts.thresholds, dim)
             assert torch.equal(counts.above, 2 * above), (height, width, count, dim)

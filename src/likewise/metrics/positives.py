@@ -129,7 +129,7 @@ def gather_positives(
     counts = is_positive.sum(dim=1)
     if with_index or values.device.type != "cpu":
         values, order = values.masked_fill_(~is_positive, -torch.inf).sort(dim=1, descending=True, stable=True)
-        index = candidates.gather(1, order).T.contiguous()
+        index = candidates.gather(1, order).T.contiguous() if with_index else None
     else:  # numpy sorts values much faster than torch sorts pairs
         values, index = -values.masked_fill_(~is_positive, -torch.inf), None
         map_over_cores(lambda rows: rows.sort(axis=1), values)

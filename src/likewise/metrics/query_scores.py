@@ -148,11 +148,30 @@ def score_queries(
     return {name: torch.cat([values[name] for values in scores]) for name in scores[0]}
 
 
+def compute_scores(
+    rank: Tensor, counts: Tensor, metrics: Sequence[QueryMetric], entries: int = 2**20
+) -> dict[str, Tensor]:
+    """Compute each metric for each query if no positive ties with a negative; any number for queries without a positive.
+
+    Args:
+        rank: the rank of each positive, ``(k, q)`` float64; infinity in the padding.
+        counts: the number of positives of each query, ``(q,)`` float64.
+        metrics: from `parse_metrics`.
+        entries: about how many positives are processed at once.
+
+    Examples:
+        >>> import torch
+        >>> rank = torch.tensor([[2.0, 1.0], [3.0, torch.inf]], dtype=torch.float64)
+        >>> compute_scores(rank, torch.tensor([2.0, 1.0]).double(), parse_metrics(("R@1",), ()))
+        {'R@1': tensor([0., 1.], dtype=torch.float64)}
+    """
+    return _compute(_Order(rank, counts, None, entries), metrics)
+
+
 def _compute(order: _Order, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]:
     values = {}
     for metric in metrics:
         k = metric.k
-        possible = order.counts.clamp(max=k) if isinstance(k, int) else order.counts  # in the best order
         if metric.kind is Kind.RECALL:
             assert isinstance(k, int)
             values[metric.name] = order.recall(k)
@@ -161,8 +180,9 @@ def _compute(order: _Order, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]
         elif metric.kind is Kind.PRECISION:
             values[metric.name] = order.count_hits(k) / (k if isinstance(k, int) else order.counts)
         elif metric.kind is Kind.AVERAGE_PRECISION:
-            values[metric.name] = order.sum_precisions(k) / possible
+            values[metric.name] = order.sum_precisions(k) / order.count_possible(k)
         else:
+            possible = order.count_possible(k)
             discounts = _sum_discounts(int(possible.max()), order.counts)
             values[metric.name] = order.sum_discounts(k) / discounts[possible.long()]
     return values
@@ -190,12 +210,21 @@ class _Order:
         self._hits: dict[Cutoff, Tensor] = {}
         self._precision: Tensor | None = None
 
+    def count_possible(self, k: Cutoff) -> Tensor:
+        """The number of positives among the first k in the best order, ``(q,)``."""
+        return self.counts.clamp(max=k) if isinstance(k, int) else self.counts
+
     def find_hits(self, k: Cutoff) -> Tensor:
         """The number of positives among the first k, before negatives that tie, ``(q,)`` int64."""
         if k not in self._hits:
+            if self.rank.is_cuda and k is not None:
+                return self._hits.setdefault(k, (self.rank <= (self.counts if k == "R" else k)).sum(dim=0))
             limit = self.counts if k == "R" else torch.full_like(self.counts, torch.inf if k is None else k)
             if k is not None and self.rank.T.is_contiguous():
                 hits = torch.searchsorted(self.rank.T, limit[:, None], right=True).squeeze(1)
+            elif k is not None and self.rank.device.type == "cpu" and self.rank.stride(0) == 1:
+                rows = zip(self.rank.T.numpy(), limit.tolist(), strict=True)  # torch would copy the rows
+                hits = torch.tensor([row.searchsorted(most, side="right") for row, most in rows])
             else:
                 limit = limit.clamp(max=torch.finfo(torch.float64).max)  # the padding is infinite
                 # zeros and ones as floats: torch compares into floats several times faster than into booleans
@@ -208,8 +237,10 @@ class _Order:
         if k is None:
             return values.sum(dim=0)
         hits = self.find_hits(k)
+        if values.is_cuda:
+            return values.where(self.position <= hits, 0.0).sum(dim=0)
         # where all queries have a hit, nothing is masked
-        least, most = (0, len(values)) if values.is_cuda else (int(hits.min()), int(hits.max()))
+        least, most = int(hits.min()), int(hits.max())
         total, rest = values[:least].sum(dim=0), values[least:most]
         if not len(rest):
             return total

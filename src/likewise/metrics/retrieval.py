@@ -15,6 +15,7 @@ from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_in
 from likewise.metrics.positives import merge_chunks
 from likewise.metrics.query_scores import QueryMetric, find_needs, parse_metrics, score_queries
 from likewise.metrics.ranks import TIES, rank_chunks
+from likewise.metrics.whole_ranks import WholeRanks, rank_whole
 
 REDUCTIONS = ("mean", "none", "macro", "class")
 
@@ -68,9 +69,8 @@ def retrieval(
         reference_ids: the sample id of each reference, ``(n,)``.
         exclude_self: whether the references begin with the queries, in their order; a query then skips itself.
         without_positives: ``"leave_out"`` excludes queries without a positive from every mean; ``"zero"`` counts each as 0.
-        reduce: ``"mean"`` over queries; ``"none"``, a tensor with one value per query, and their indices under
-            ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under ``"class"`` and the
-            counts under ``"queries"``; ``"macro"``, the mean over classes of the class means.
+        reduce: ``"mean"`` over queries; ``"none"``, one value per query, with indices under ``"query"``; ``"class"``, one mean
+            per class, with labels under ``"class"`` and counts under ``"queries"``; ``"macro"``, the mean of these means.
         memory: bytes that the computation may take in addition to its inputs and its result.
 
     Returns:
@@ -89,15 +89,16 @@ def retrieval(
     exclusion = Exclusion(ids, reference_ids, exclude_self)
     inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
-    classes = _check_classes(labels, m, device, reduce) if reduce in ("macro", "class") else None
-    query, values = _score(inputs, wanted, ties)
-    has_positive = torch.zeros(m, dtype=torch.bool, device=device).index_fill_(0, query, True)
-    if without_positives == "zero":
-        values = {name: value.new_zeros(m).index_copy_(0, query, value) for name, value in values.items()}
-        query = torch.arange(m, device=device)
-    elif not len(query):
+    classes = _check_classes(labels, m, device, reduce)
+    whole = rank_whole(inputs, wanted) if reduce == "mean" and device.type != "cpu" else None
+    if whole is not None and (summary := whole.summarize(wanted, ties, _fit_entries(inputs))) is not None:
+        return _divide(summary, wanted, m, without_positives)
+    query, values = _score(inputs, wanted, ties, whole)
+    if without_positives == "leave_out" and not len(query):
         what = "labels" if relevant is None else "relevant"
         raise ValueError(f"{what} must give some query a positive among the references, but none of the {m} has one")
+    has_positive = torch.zeros(m, dtype=torch.bool, device=device).index_fill_(0, query, True)
+    query, values = (query, values) if without_positives == "leave_out" else _fill_zeros(query, values, m)
     return _reduce(values, query, classes, has_positive, reduce)
 
 
@@ -118,26 +119,50 @@ def check_options(
     return parse_metrics(metrics, ks)
 
 
-def _check_classes(labels: Array | None, rows: int, device: torch.device, reduce: str) -> Tensor:
+def _check_classes(labels: Array | None, rows: int, device: torch.device, reduce: str) -> Tensor | None:
+    """The labels that group queries by class; ``None`` if nothing is reduced by class."""
+    if reduce not in ("macro", "class"):
+        return None
     if labels is None:
         raise ValueError(f"labels must be given for reduce={reduce!r}, but they are None")
     return check_labels("labels", labels, rows, device, "embeddings")
 
 
-def _score(inputs: MetricInputs, metrics: Sequence[QueryMetric], ties: str) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the queries that have a positive, in ascending order, and each of their metrics."""
-    device = inputs.embeddings.queries.device
+def _fit_entries(inputs: MetricInputs) -> int:
+    """Return how many positives are scored at once."""
     # a few dozen float64 numbers per positive, which take about a quarter of the memory; on a CPU they stay in its cache
-    entries = min(2**18 if device.type == "cpu" else 2**20, max(2**12, inputs.memory // 2**10))
-    chunks = [
-        (chunk.queries, score_queries(chunk, metrics, ties, entries))
-        for chunk in merge_chunks(rank_chunks(inputs, find_needs(metrics)), entries)
-    ]
+    most = 2**18 if inputs.embeddings.queries.device.type == "cpu" else 2**20
+    return min(most, max(2**12, inputs.memory // 2**10))
+
+
+def _divide(
+    summary: tuple[list[float], int], metrics: Sequence[QueryMetric], m: int, without_positives: str
+) -> dict[str, Any]:
+    """Return the means from sums over the queries with a positive."""
+    sums, with_positive = summary
+    total = m if without_positives == "zero" else with_positive
+    means = {metric.name: value / total for metric, value in zip(metrics, sums, strict=True)}
+    return {**means, "queries": with_positive, "queries_without_positive": m - with_positive}
+
+
+def _score(
+    inputs: MetricInputs, metrics: Sequence[QueryMetric], ties: str, whole: WholeRanks | None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the queries that have a positive, in ascending order, and each of their metrics."""
+    device, entries = inputs.embeddings.queries.device, _fit_entries(inputs)
+    ranked = rank_chunks(inputs, find_needs(metrics)) if whole is None else [whole.make_chunk()]
+    chunks = [(chunk.queries, score_queries(chunk, metrics, ties, entries)) for chunk in merge_chunks(ranked, entries)]
     if not chunks:
         empty = torch.empty(0, dtype=torch.float64, device=device)
         return empty.long(), {metric.name: empty for metric in metrics}
     query, order = torch.cat([queries for queries, _ in chunks]).sort()
     return query, {name: torch.cat([scores[name] for _, scores in chunks])[order] for name in chunks[0][1]}
+
+
+def _fill_zeros(query: Tensor, values: dict[str, Tensor], m: int) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return all queries, and their metrics with zeros for those without a positive."""
+    filled = {name: value.new_zeros(m).index_copy_(0, query, value) for name, value in values.items()}
+    return torch.arange(m, device=query.device), filled
 
 
 def _reduce(
@@ -148,7 +173,8 @@ def _reduce(
     if reduce == "none":
         return {**values, "query": query, **counts}
     if reduce == "mean":
-        return {**{name: value.mean().item() for name, value in values.items()}, **counts}
+        means = torch.stack([value.mean() for value in values.values()]).tolist()  # waits for the device once
+        return {**dict(zip(values, means, strict=True)), **counts}
     assert labels is not None
     classes, code, size = torch.unique(labels[query], return_inverse=True, return_counts=True)
     # sums per class without atomic additions; differences of cumulative sums would lose digits

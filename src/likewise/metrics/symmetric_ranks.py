@@ -2,6 +2,8 @@
 
 With samples sorted by class, the positives of a chunk of rows lie in its chunk on the diagonal.  Every other chunk of
 the matrix holds only negatives; it is counted for its rows and, down its columns, for the queries on the other side.
+Where the memory cannot hold the counts of all queries, a GPU computes all products, and counts for one chunk of rows at
+a time.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from torch import Tensor
 from likewise.metrics.chunks import fit_rows
 from likewise.metrics.inputs import Groups, MetricInputs
 from likewise.metrics.positives import (
+    BYTES_PER_POSITIVE,
     CountNeeds,
     Positives,
     RankChunk,
@@ -37,8 +40,13 @@ MIN_SIZE, MAX_SIZE, MAX_SIZE_ON_DEVICE = 128, 1024, 8192
 """Rows of a chunk: products smaller than the first number are slow; up to the second, a chunk stays in the caches of a
 CPU; the third hides kernel launches."""
 
-BYTES_PER_COUNT = 40
-"""Threshold, index and two counts per positive, which are in memory until the pass ends."""
+MIN_CACHED_SIZE = 4096
+"""Rows of a chunk on a GPU that must fit next to all prepared samples: to prepare them for each product costs more than
+smaller products do."""
+
+BYTES_PER_COUNT, BYTES_PER_COUNT_ON_DEVICE = 40, 12
+"""Threshold, index and two counts per positive, which are in memory until the pass ends; on a GPU, the index has 8 bytes
+more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +55,23 @@ class Layout:
 
     Args:
         order: the sample in each row, ``(n,)``.
-        codes: the class of each row.
         first: the first row of each row's class.
         sizes: the size of each row's class.
         small: how many rows, from the first, belong to classes that are small enough for comparing.
         chunks: first and last row (exclusive) of chunks of at most ``size`` rows; no small class is divided.
         size: rows and columns of every product.
         cache: whether all samples are prepared once.
+        halves: whether a product is counted for its rows and its columns, with the counts of all queries in memory.
     """
 
     order: Tensor
-    codes: Tensor
     first: Tensor
     sizes: Tensor
     small: int
     chunks: list[tuple[int, int]]
     size: int
     cache: bool
+    halves: bool
 
 
 def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> Layout | None:
@@ -71,23 +79,25 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> Lay
     sizes = classes.sizes[classes.queries]
     order = torch.argsort(sizes * len(classes.sizes) + classes.queries, stable=True)
     codes, sizes = classes.queries[order], sizes[order]
-    n, item = len(order), inputs.embeddings.dtype.itemsize
-    device = order.device
+    n, device = len(order), order.device
     boundaries = [*(torch.nonzero(codes[1:] != codes[:-1]).squeeze(1) + 1).tolist(), n]
     limit = get_comparison_limit(device, inputs.embeddings.queries.shape[1], needs.all_ranks)
+    on_device = device.type != "cpu"
     while True:
         small = int((sizes <= limit + 1).sum())
         if not small or int(sizes[small - 1]) < 2:
             return None
-        budget = inputs.memory - 4 * CHUNK_ENTRIES - BYTES_PER_COUNT * int((sizes[:small] - 1).sum())
-        row_bytes = inputs.embeddings.queries.shape[1] * item
-        cache = 2 * n * row_bytes <= budget
-        budget -= n * row_bytes if cache else 0
-        # a chunk of similarities and, on the diagonal, its mask; without a cache two chunks of prepared samples
-        size = fit_rows(budget, per_row=0 if cache else 6 * row_bytes, per_pair=item + 1)
-        size = min(size, MAX_SIZE if device.type == "cpu" else MAX_SIZE_ON_DEVICE, n)
-        if size >= min(n, max(MIN_SIZE, 2 * int(sizes[small - 1]))):
+        budget = inputs.memory - 4 * CHUNK_ENTRIES
+        counts = _count_bytes(needs, device) * int((sizes[:small] - 1).sum())
+        largest = int(sizes[small - 1])
+        size, cache = _fit_chunks(inputs, budget - counts)
+        least = min(n, max(MIN_SIZE, 2 * largest))
+        if halves := size >= (max(least, min(n, MIN_CACHED_SIZE)) if on_device else least):
             break
+        if on_device:  # the counts of a chunk instead of those of all queries
+            size, cache = _fit_chunks(inputs, budget, BYTES_PER_POSITIVE * largest)
+            if size >= least:
+                break
         limit //= 2  # fewer counts in memory, smaller classes in a chunk
         if not limit:
             return None
@@ -95,7 +105,30 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> Lay
     size = round_up(min(n, size, ceil(n / ceil(n / size)) + int(sizes[small - 1])), device)
     starts = codes.new_tensor([0, *boundaries])
     first = starts[torch.searchsorted(starts, torch.arange(n, device=device), right=True) - 1]
-    return Layout(order, codes, first, sizes, small, _plan_chunks(boundaries, small, n, size), size, cache)
+    return Layout(order, first, sizes, small, _plan_chunks(boundaries, small, n, size), size, cache, halves)
+
+
+def _count_bytes(needs: CountNeeds, device: torch.device) -> int:
+    if device.type == "cpu":
+        return BYTES_PER_COUNT
+    return BYTES_PER_COUNT_ON_DEVICE + (8 if needs.references else 0)
+
+
+def _fit_chunks(inputs: MetricInputs, budget: int, per_row: int = 0) -> tuple[int, bool]:
+    """Return how many rows a chunk can have, and whether all samples are prepared once."""
+    n, width = inputs.embeddings.queries.shape
+    item, device = inputs.embeddings.dtype.itemsize, inputs.embeddings.queries.device
+    row_bytes = width * item
+    # a chunk of similarities and, on the diagonal of a CPU, its mask
+    per_pair = item + (1 if device.type == "cpu" else 0)
+    if device.type == "cpu":
+        cache = 2 * n * row_bytes <= budget
+    else:
+        cache = n * row_bytes + per_pair * min(n, MIN_CACHED_SIZE) ** 2 <= budget
+    budget -= n * row_bytes if cache else 0
+    # without a cache two chunks of prepared samples
+    size = fit_rows(budget, per_row=per_row + (0 if cache else 6 * row_bytes), per_pair=per_pair)
+    return min(size, MAX_SIZE if device.type == "cpu" else MAX_SIZE_ON_DEVICE, n), cache
 
 
 def _plan_chunks(boundaries: list[int], small: int, n: int, size: int) -> list[tuple[int, int]]:
@@ -133,6 +166,10 @@ def rank_symmetrically(inputs: MetricInputs, layout: Layout, needs: CountNeeds) 
     similarities = SymmetricSimilarities(inputs, layout)
     small = [chunk for chunk in layout.chunks if chunk[1] <= layout.small]
     largest = layout.sizes[[stop - 1 for _, stop in small]].tolist()  # small classes come first
+    if not layout.halves:
+        for i in track(range(len(small)), "ranks"):
+            yield _make_chunk(layout, small[i], *_count_rows(similarities, layout, i, largest[i], needs))
+        return
     results: list[tuple[ThresholdCounts, Positives]] = []
     for j in track(range(len(layout.chunks)), "ranks"):
         right = similarities.take(layout.chunks[j])
@@ -145,11 +182,28 @@ def rank_symmetrically(inputs: MetricInputs, layout: Layout, needs: CountNeeds) 
                 chunk = similarities.multiply(similarities.take(small[i]), right)
                 count_by_comparing(chunk, rows, columns, similarities.scratch)
     # all kernels are launched before the host waits for a result
-    for (start, stop), (negatives, positives) in zip(small, results, strict=True):
-        samples = layout.order[start:stop]
-        references = None if positives.positive_index is None else samples[positives.positive_index]
-        ranks = count_ranks(negatives.above, negatives.ties, positives.counts)
-        yield make_rank_chunk(samples, positives.counts, references, ranks, positives.are_finite())
+    for chunk_range, (negatives, positives) in zip(small, results, strict=True):
+        yield _make_chunk(layout, chunk_range, negatives, positives)
+
+
+def _count_rows(
+    similarities: SymmetricSimilarities, layout: Layout, i: int, largest: int, needs: CountNeeds
+) -> tuple[ThresholdCounts, Positives]:
+    """Count for one chunk of rows, from its products with all chunks."""
+    negatives, positives = _count_on_diagonal(similarities, layout, layout.chunks[i], largest, needs)
+    left = similarities.take(layout.chunks[i])
+    for j, chunk in enumerate(layout.chunks):
+        if j != i and len(negatives.thresholds):
+            values = similarities.multiply(left, similarities.take(chunk))
+            count_by_comparing(values, negatives, None, similarities.scratch)
+    return negatives, positives
+
+
+def _make_chunk(layout: Layout, chunk: tuple[int, int], negatives: ThresholdCounts, positives: Positives) -> RankChunk:
+    samples = layout.order[chunk[0] : chunk[1]]
+    references = None if positives.positive_index is None else samples[positives.positive_index]
+    ranks = count_ranks(negatives.above, negatives.ties, positives.counts)
+    return make_rank_chunk(samples, positives.counts, references, ranks, positives.are_finite())
 
 
 def _count_on_diagonal(
@@ -163,8 +217,7 @@ def _count_on_diagonal(
     positions = torch.arange(largest - 1, device=rows.device)
     index = first + positions + (positions >= rows - first).long()  # the members of the class without the sample itself
     positives = gather_positives(values, index.clamp(max=stop - start - 1), positions < sizes - 1, needs.references)
-    codes = layout.codes[start:stop]
-    values.masked_fill_(codes[:, None] == codes, -torch.inf)
     negatives = ThresholdCounts.start(positives.similarities)
-    count_by_comparing(values, negatives, None, similarities.scratch)
+    excluded = first.squeeze(1), (first + sizes).squeeze(1)
+    count_by_comparing(values, negatives, None, similarities.scratch, excluded)
     return negatives, positives

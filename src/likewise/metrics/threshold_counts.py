@@ -52,7 +52,11 @@ class ThresholdCounts:
 
 
 def count_by_comparing(
-    similarities: Tensor, rows: ThresholdCounts | None, columns: ThresholdCounts | None, scratch: Tensor
+    similarities: Tensor,
+    rows: ThresholdCounts | None,
+    columns: ThresholdCounts | None,
+    scratch: Tensor,
+    excluded: tuple[Tensor, Tensor] | None = None,
 ) -> None:
     """Add the counts of a matrix of similarities for its rows, its columns, or both.
 
@@ -61,18 +65,24 @@ def count_by_comparing(
         rows: thresholds of the m rows.
         columns: thresholds of the n columns.
         scratch: a float32 buffer of at least `CHUNK_ENTRIES` numbers and at least one row.
+        excluded: the first and the last column (exclusive) of entries of each row that do not count, ``(m,)`` each;
+            they may be overwritten.
     """
     if similarities.is_cuda and (count := _load_triton_counter()) is not None:
-        count(similarities, rows, columns)
+        count(similarities, rows, columns, excluded)
         return
     if similarities.shape[1] > MAX_COLUMNS:
         assert columns is None
+        assert excluded is None
         for chunk in split_rows(similarities.shape[1], MAX_COLUMNS):
             count_by_comparing(similarities[:, chunk], rows, None, scratch)
         return
     for chunk in split_rows(len(similarities), fit_rows(CHUNK_ENTRIES, per_row=similarities.shape[1])):
         values = similarities[chunk]
         flags = scratch[: values.numel()].view(values.shape)
+        if excluded is not None:
+            column, (first, stop) = torch.arange(values.shape[1], device=values.device), excluded
+            values.masked_fill_((column >= first[chunk, None]) & (column < stop[chunk, None]), -torch.inf)
         if rows is not None:
             _compare(values, rows, chunk, 1, flags)
         if columns is not None:
@@ -161,7 +171,7 @@ def get_comparison_limit(device: torch.device, dim: int, all_ranks: bool = True)
     return int((0.0105 * dim + (5.0 if all_ranks else 2.0)) / 1.75)
 
 
-def _load_triton_counter() -> Callable[[Tensor, ThresholdCounts | None, ThresholdCounts | None], None] | None:
+def _load_triton_counter() -> Callable[..., None] | None:
     """Import the Triton kernel; ``None`` without Triton."""
     try:
         from likewise.metrics.triton_counts import count_on_device

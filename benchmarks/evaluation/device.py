@@ -1,0 +1,179 @@
+"""Retrieval metrics on a GPU next to a product and a top-k: values, times and a profile, in about a minute.
+
+    python -m benchmarks.evaluation.device --device cuda            values, times, profile; writes results/device-cuda.json
+    python -m benchmarks.evaluation.device --device cuda --tune     times of the counting kernel by tile
+    python -m benchmarks.evaluation.device --quick                  small sizes on the CPU; prints, and writes nothing
+
+Values are compared with full sorts of float64 similarities, within rounding; on integers, whose many ties are exact, with
+those of the CPU; and between two budgets.  Times are the shortest of several calls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.evaluation.measure import bare_product, make
+from benchmarks.harness import machine, make_parser, result_path, versions, write
+from likewise.metrics import retrieval
+
+FIRST = ("R@1", "RP", "MAP@R")
+SIZES = ((5_924, 59, 512), (60_502, 5, 512), (250_000, 10, 128))
+"""Samples, samples of each class, dimensions."""
+
+
+def product_and_topk(embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
+    """The product in chunks of rows, and the first thousand of each."""
+    step = 8192 if len(embeddings) < 100_000 else 2048
+    for start in range(0, len(embeddings), step):
+        (embeddings[start : start + step] @ embeddings.T).topk(min(1000, len(embeddings)), dim=1)
+    return {}
+
+
+CONTENDERS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "product": bare_product,
+    "product, top-1000": product_and_topk,
+    "first neighbors": lambda x, y: retrieval(x, y, metrics=FIRST),
+    "all metrics": lambda x, y: retrieval(x, y, ks=(1, 10, 100, 1000)),
+}
+
+
+def wait(device: str) -> None:
+    """Wait for the device."""
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def time_call(call: Callable[[], Any], rounds: int, device: str) -> float:
+    """The milliseconds of the shortest of several calls."""
+    taken = []
+    for _ in range(rounds):
+        wait(device)
+        start = time.perf_counter()
+        call()
+        wait(device)
+        taken.append(time.perf_counter() - start)
+    return round(1000 * min(taken), 3)
+
+
+def compute_reference(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
+    """R@1, RP, MAP@R and mAP in float64, from full sorts of chunks of rows; ties are not resolved."""
+    x = torch.nn.functional.normalize(embeddings.double())
+    sums = torch.zeros(4, dtype=torch.float64, device=x.device)
+    places = torch.arange(1, len(x), device=x.device)
+    for start in range(0, len(x), 1024):
+        rows = x[start : start + 1024] @ x.T
+        rows[torch.arange(len(rows)), start + torch.arange(len(rows))] = -torch.inf
+        hits = labels[rows.argsort(dim=1, descending=True)[:, :-1]] == labels[start : start + len(rows), None]
+        counts = hits.sum(dim=1, keepdim=True)
+        precision = hits.cumsum(dim=1) / places * hits
+        inside = places <= counts
+        values = (
+            hits[:, 0].double(),
+            (hits & inside).sum(dim=1) / counts[:, 0],
+            (precision * inside).sum(dim=1) / counts[:, 0],
+            precision.sum(dim=1) / counts[:, 0],
+        )
+        sums += torch.stack([value.double().sum() for value in values])
+    return dict(zip((*FIRST, "mAP"), (sums / len(x)).tolist(), strict=True))
+
+
+def check(device: str, quick: bool) -> list[dict[str, Any]]:
+    """Compare with float64: real numbers within rounding, and integers, whose many ties are exact, with the CPU."""
+    rows = []
+    for n, per_class, dim in ((1_200, 12, 64),) if quick else ((5_924, 59, 512), (12_000, 5, 128), (9_000, 300, 64)):
+        x, y = make(n, per_class, dim, device)
+        expected, found = compute_reference(x, y), retrieval(x, y)
+        first = retrieval(x, y, metrics=FIRST)
+        errors = {name: abs(found[name] - value) for name, value in expected.items()}
+        errors |= {f"{name}, first": abs(first[name] - expected[name]) for name in FIRST}
+        assert max(errors.values()) < 2e-5, (n, errors)
+        small = retrieval(x, y, memory=2**24)
+        budget = max(abs(small[name] - found[name]) for name in expected)
+        assert budget < 1e-5, (n, budget)
+        rows.append({"samples": n, "largest error": max(errors.values()), "other budget": budget})
+    grid = torch.randint(-2, 3, (3_000, 6), generator=torch.Generator().manual_seed(0)).float()
+    for labels in (torch.arange(3_000) // 7, torch.arange(3_000) % 40, torch.arange(3_000) // 1500):
+        for ties in ("expected", "optimistic", "pessimistic"):
+            on_cpu = retrieval(grid, labels, similarity="dot", ties=ties)
+            for memory in (2**28, 2**23):
+                found = retrieval(grid.to(device), labels.to(device), similarity="dot", ties=ties, memory=memory)
+                assert all(abs(found[name] - value) < 1e-9 for name, value in on_cpu.items()), (ties, memory)
+    return rows
+
+
+def profile_call(embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Kernels, synchronizations and milliseconds of one call with all metrics."""
+    for _ in range(3):
+        CONTENDERS["all metrics"](embeddings, labels)
+    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if embeddings.is_cuda else [])
+    wait(embeddings.device.type)
+    with profile(activities=activities) as recorded:
+        CONTENDERS["all metrics"](embeddings, labels)
+        wait(embeddings.device.type)
+    averages = recorded.key_averages()
+    names = {each.key: each.count for each in averages}
+    kernels = [each for each in averages if getattr(each, "self_device_time_total", 0) > 0]
+    kernels.sort(key=lambda each: -each.self_device_time_total)
+    return {
+        "launches": sum(count for name, count in names.items() if "LaunchKernel" in name),
+        "copies and fills": sum(
+            count for name, count in names.items() if name.startswith(("cudaMemcpy", "cudaMemset"))
+        ),
+        "synchronizations": sum(count for name, count in names.items() if "Synchronize" in name),
+        "operators": sum(count for name, count in names.items() if name.startswith("aten::")),
+        "kernels_ms": {each.key[:60]: round(each.self_device_time_total / 1000, 4) for each in kernels[:12]},
+    }
+
+
+def tune(device: str) -> None:
+    """Print the time of the counting kernel by tile, for nine thresholds of rows and columns, and for 58 of rows."""
+    from likewise.metrics import triton_counts
+    from likewise.metrics.threshold_counts import ThresholdCounts
+
+    matrix = torch.randn(8192, 8192, device=device)
+    sides = {k: ThresholdCounts.start(torch.randn(k, 8192, device=device)) for k in (9, 58)}
+    for shape in ((32, 128, 8), (32, 256, 8), (32, 256, 16), (16, 256, 8), (64, 128, 8), (64, 64, 4), (32, 128, 4)):
+        triton_counts.HEIGHT, triton_counts.WIDTH, triton_counts.WARPS = shape
+        calls = (
+            lambda: triton_counts.count_on_device(matrix, sides[9], sides[9]),
+            lambda: triton_counts.count_on_device(matrix, sides[58], None),
+        )
+        for call in calls:
+            call()
+        print(shape, [time_call(call, 5, device) for call in calls], "ms", flush=True)
+
+
+def main() -> None:
+    """Check, measure and profile."""
+    parser = make_parser(__doc__, device=True, quick="small sizes", out="device")
+    parser.add_argument("--tune", action="store_true", help="time the counting kernel by tile and nothing else")
+    options = parser.parse_args()
+    if options.tune:
+        tune(options.device)
+        return
+    report: dict[str, Any] = {"machine": {**machine(options.device), **versions("torch", "triton")}, "rows": []}
+    path = result_path("device", options)
+    report["values"] = check(options.device, options.quick)
+    print("values agree", report["values"], flush=True)
+    for n, per_class, dim in ((1_500, 10, 64),) if options.quick else SIZES:
+        x, y = make(n, per_class, dim, options.device)
+        row: dict[str, Any] = {"samples": n, "dim": dim, "ms": {}}
+        for name, call in CONTENDERS.items():
+            call(x, y)
+            row["ms"][name] = time_call(partial(call, x, y), 10 if n < 10_000 else 2, options.device)
+        if n < 10_000:
+            row["profile"] = profile_call(x, y)
+        report["rows"].append(row)
+        print(row, flush=True)
+        write(report, path)
+
+
+if __name__ == "__main__":
+    main()
