@@ -58,6 +58,8 @@ def test_the_margin_on_paper():
     assert found[0] == pytest.approx(0.6 - 0.8)
     assert found[1] == pytest.approx(0.6 - 0.96)
     assert found[2] == float("-inf")
+    same = Part("test", points, torch.tensor([0, 0, 0, 1]), ["a", "b"], lambda i: None)
+    assert nearest(same, 1).margin.tolist() == pytest.approx([0.8 - 0.0, 0.96 - 0.8, 0.96 - 0.6, -torch.inf])
 
 
 def test_confusions_on_paper():

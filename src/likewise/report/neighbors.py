@@ -57,16 +57,17 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
     points = unit(part.embeddings)
     searched, classes = points[references].T.contiguous(), part.labels[references]
     ids, gallery = part.ids, part.ids[references]
+    same_id, same_class = _Members(gallery), _Members(classes)
     met = torch.bincount(gallery, minlength=int(ids.max()) + 1)[ids[rows]]  # references that are excluded for a row
     k = max(1, min(k, len(references) - int(met.max())))
     step = max(1, ENTRIES // len(references))
     chunks = []
     for some in track(torch.split(rows, step), "neighbors"):
         scores = points[some] @ searched
-        scores.masked_fill_(ids[some][:, None] == gallery, -torch.inf)
+        same_id.leave_out(scores, ids[some])
         # a stable order of few candidates, so that ties do not depend on the algorithm that selects them
         score, place = scores.topk(k, dim=1)
-        own, other = _best_of_both(scores, part.labels[some], classes, score, place)
+        own, other = _best_of_both(scores, part.labels[some], classes, same_class, score, place)
         place, order = place.sort(dim=1, stable=True)
         score, by_score = score.gather(1, order).sort(dim=1, descending=True, stable=True)
         # -inf without another image of the class; +inf without another class
@@ -76,16 +77,41 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
     return Neighbors(rows, index, score, margin)
 
 
+class _Members:
+    """The positions of each value in a vector."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.ordered, self.order = values.sort(stable=True)
+
+    def find(self, wanted: Tensor) -> tuple[Tensor, Tensor]:
+        """The positions of each wanted value, ``(m, most)``, and which of them exist."""
+        first = torch.searchsorted(self.ordered, wanted)
+        number = torch.searchsorted(self.ordered, wanted, right=True) - first
+        position = torch.arange(int(number.max()) if len(number) else 0)
+        exist = position < number[:, None]
+        return self.order[torch.where(exist, first[:, None] + position, 0)], exist
+
+    def leave_out(self, scores: Tensor, unwanted: Tensor) -> None:
+        """Write −inf, in place, to the columns with each row's unwanted value."""
+        columns, exist = self.find(unwanted)
+        row, at = exist.nonzero(as_tuple=True)
+        scores[row, columns[row, at]] = -torch.inf
+
+
 def _best_of_both(
-    scores: Tensor, labels: Tensor, classes: Tensor, score: Tensor, place: Tensor
+    scores: Tensor, labels: Tensor, classes: Tensor, same_class: _Members, score: Tensor, place: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Similarity to the nearest of the same class and of another; whole rows are read only where it is not among the first k."""
+    """Similarity to the nearest of the same class and of another; more is read only where it is not among the first k."""
     same = classes[place] == labels[:, None]
     own, other = (score.masked_fill(left_out, -torch.inf).amax(dim=1) for left_out in (~same, same))
-    for best, of_class in ((own, True), (other, False)):
-        rest = best.isinf().nonzero()[:, 0]
-        left_out = (labels[rest][:, None] == classes) != of_class
-        best[rest] = scores[rest].masked_fill_(left_out, -torch.inf).amax(dim=1)
+    rest = own.isinf().nonzero()[:, 0]
+    members, exist = same_class.find(labels[rest])
+    if members.shape[1]:
+        own[rest] = scores[rest[:, None], members].masked_fill_(~exist, -torch.inf).amax(dim=1)
+    rest = other.isinf().nonzero()[:, 0]
+    others = scores[rest]
+    same_class.leave_out(others, labels[rest])
+    other[rest] = others.amax(dim=1)
     return own, other
 
 
