@@ -83,8 +83,8 @@ def test_no_tensor_is_as_large_as_the_table(name: str, monkeypatch: pytest.Monke
     torch.manual_seed(0)
     made = {}
     for fused in (True, False):
-        loss = MAKERS[name](2000, D, backend="chunked")
-        monkeypatch.setattr(optimizer_in_backward, "CHUNK_BYTES", 100 * D * 4)
+        loss = MAKERS[name](200, D, backend="chunked")
+        monkeypatch.setattr(optimizer_in_backward, "CHUNK_BYTES", 10 * D * 4)
         if fused:
             OptimizerInBackward(loss, RULES["sgd"])
         with LargestMade() as largest:
