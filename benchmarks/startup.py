@@ -7,7 +7,8 @@
 
 Every number is the median over fresh processes, after one that is not counted and that compiles Python's files and
 decodes the images.  Two clocks: `seconds` of the wall, and `cpu`, what the process and its children computed, which other
-programs on the machine change less.  "To the first step" is what a training takes before and in its first step, beyond
+programs on the machine change less.  On a shared machine run it on one core (`taskset -c 1`): threads that wait for each
+other on a busy core spin, and that counts as computing.  "To the first step" is what a training takes before and in its first step, beyond
 `import torch`: imports, configuration, data, model, the validation before training, and the step.  A cold cache is an empty
 folder for the kernels of Triton and of the driver.  The report is that of 5,924 embeddings of 512 dimensions and 200
 classes, the size of the test set of CUB-200-2011, with made-up photographs; its imports are not counted.
@@ -229,7 +230,7 @@ def train_once(words: Sequence[str], folder: Path, device: str) -> Times:
     clock.lap("torch")
     from likewise import app
     from likewise.app import build, evaluation, training
-    from likewise.train import loop
+    from likewise.train import loop, validation
 
     assert evaluation
     clock.lap("imports")
@@ -239,8 +240,8 @@ def train_once(words: Sequence[str], folder: Path, device: str) -> Times:
     where = app.this_machine("cpu" if device == "cpu" else "gpu")
     clock.lap("configuration")
     build.make_model = clock.timed("model", build.make_model)
-    vars(loop)["embed"] = clock.timed("embedding", clock.batches(vars(loop)["embed"]))
-    loop._Training.note = clock.at_first_step(loop._Training.note)  # type: ignore[method-assign]
+    vars(validation)["embed"] = clock.timed("embedding", clock.batches(vars(validation)["embed"]))
+    loop.TrainingLoop.log = clock.at_first_step(loop.TrainingLoop.log)  # type: ignore[method-assign]
     with tempfile.TemporaryDirectory(dir=folder) as place:
         run = training.train(
             config, f"{place}/run", machine=where, on_start=lambda pieces, folder: clock.lap("data and model")
@@ -282,12 +283,12 @@ class Clock:
 
         return call
 
-    def at_first_step(self, note: Callable[..., None]) -> Callable[..., None]:
+    def at_first_step(self, log: Callable[..., None]) -> Callable[..., None]:
         """The log of a training, which stops the clock of the CPU at the first step."""
 
         def call(training: Any, kind: str, **values: Any) -> None:
             self.cpu = time.process_time() - self.cpu if kind == "start" else self.cpu
-            note(training, kind, **values)
+            log(training, kind, **values)
 
         return call
 

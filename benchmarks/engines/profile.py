@@ -1,0 +1,147 @@
+"""Where the time of a call goes: kernels on the device, and the host's time beyond them.
+
+    python -m benchmarks.engines.profile --losses Multi-similarity --sizes 32768 --precisions bf16
+    python -m benchmarks.engines.profile --host            the host's time of every loss; writes results/host-cuda.json
+    python -m benchmarks.engines.profile --page            fills the table of docs/benchmarks-engines.md
+
+A call is a forward and a backward pass, as in `benchmarks.engines.grid`.  Its device time is the sum of its kernels by torch's
+profiler, its clock time is that of a synchronized call without the profiler, and the host's time is the difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from typing import Any
+
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.engines.grid import DIM, NAMES, PRECISIONS, WARM, make_step, setting
+from benchmarks.harness import DOCS, Step, fill, machine, make_parser, number, read, result_path, table, versions, write
+from benchmarks.harness.pairings import make_batch
+from likewise.engines import graphs
+
+Row = dict[str, Any]
+CALLS = 10
+HOST_SIZES = (128, 2048, 8192, 32768)
+SERVED_BAR, OTHER_BAR = 0.15, 0.5
+"""Milliseconds of the host that a call may take beyond the device: served by a graph, and launched kernel by kernel."""
+
+
+def main() -> None:
+    """Print kernels, or measure the host's time."""
+    parser = make_parser(__doc__, device=True, quick="one loss on the CPU", out="host")
+    parser.add_argument("--losses", nargs="*", default=NAMES)
+    parser.add_argument("--sizes", type=int, nargs="*")
+    parser.add_argument("--precisions", nargs="*", choices=PRECISIONS, default=["mixed"])
+    parser.add_argument("--host", action="store_true", help="one line per loss, written to a file")
+    parser.add_argument("--most", type=int, default=16, help="kernels to print")
+    parser.add_argument("--page", action="store_true", help="fill the page and measure nothing")
+    options = parser.parse_args()
+    if options.page:
+        show(options)
+        return
+    rows = []
+    for size in options.sizes or HOST_SIZES:
+        for precision in options.precisions:
+            for loss in ("Contrastive",) if options.quick else options.losses:
+                key = {"loss": loss, "size": size, "precision": precision}
+                try:
+                    rows.append(measure(key, options))
+                except Exception as error:  # out of memory, or a size that the loss does not take
+                    print(f"{loss}, {size:,}, {precision}: {type(error).__name__}: {error}", flush=True)
+    if options.host and options.device != "cpu":
+        report = {"machine": {**machine(options.device), **versions("torch", "triton")}, "rows": rows}
+        write(report, result_path("host", options))
+
+
+def measure(key: Row, options: argparse.Namespace) -> Row:
+    """Measure one loss and print it."""
+    graphs.clear()
+    embeddings, labels = make_batch(key["size"], 16 if options.quick else DIM, options.device)
+    with setting(key):
+        step = make_step(key, "ours", embeddings, labels, options.device)
+        served = warm_up(step)
+        clock = statistics.median(step() for _ in range(CALLS))
+        kernels = profile_kernels(step)
+    device = sum(time for _, time in kernels.values())
+    row = {"key": key, "ms": round(1e3 * clock, 4), "device_ms": round(device, 4), "graph": served}
+    row["host_ms"] = round(row["ms"] - device, 4)
+    print(
+        f"{key['loss']}, {key['size']:,}, {key['precision']}: {row['ms']:.3f} ms, device {device:.3f}, host "
+        f"{row['host_ms']:.3f}, {'graph' if served else 'launched'}",
+        flush=True,
+    )
+    if not options.host:
+        for name, (count, time) in sorted(kernels.items(), key=lambda item: -item[1][1])[: options.most]:
+            print(f"    {time:8.3f} ms {count:6.1f} x {name[:100]}", flush=True)
+    return row
+
+
+def warm_up(step: Step) -> bool:
+    """Call until kernels are compiled and graphs captured; return whether a graph serves the call."""
+    for _ in range(WARM):
+        step()
+    before = graphs._GRAPHS.replayed
+    step()
+    return graphs._GRAPHS.replayed > before
+
+
+def profile_kernels(step: Step) -> dict[str, tuple[float, float]]:
+    """The number of launches and the milliseconds of each kernel, per call."""
+    cuda = step.embeddings.is_cuda
+    activities = [ProfilerActivity.CUDA] if cuda else [ProfilerActivity.CPU]
+    with profile(activities=activities) as profiler:
+        for _ in range(CALLS):
+            step()
+    kernels: dict[str, tuple[float, float]] = {}
+    for event in profiler.events():
+        if (event.device_type == DeviceType.CUDA) != cuda:
+            continue
+        count, time = kernels.get(event.name, (0.0, 0.0))
+        took = event.time_range.elapsed_us() if cuda else event.self_cpu_time_total
+        kernels[event.name] = (count + 1 / CALLS, time + took / 1e3 / CALLS)
+    return kernels
+
+
+def show(options: argparse.Namespace) -> None:
+    """Fill the page."""
+    options.device = "cuda"
+    path = result_path("host", options)
+    report = read(path) if path is not None else None
+    if report is None:
+        raise SystemExit("there are no results yet: run python -m benchmarks.engines.profile --device cuda --host")
+    fill(DOCS / "benchmarks-engines.md", {"engines-host": page(report["rows"])})
+
+
+def page(rows: list[Row]) -> str:
+    """The table: milliseconds of the host by loss and size, the ones over their bar in bold."""
+    sizes = sorted({row["key"]["size"] for row in rows})
+    by_key = {(row["key"]["loss"], row["key"]["size"]): row for row in rows}
+    over = sum(map(is_over, rows))
+    lines = [
+        [loss, *(_cell(by_key.get((loss, size))) for size in sizes)]
+        for loss in dict.fromkeys(row["key"]["loss"] for row in rows)
+    ]
+    words = (
+        f"Milliseconds of the host beyond the device's, {rows[0]['key']['precision']}; calls that a graph serves have a G. "
+        f"{len(rows) - over} of {len(rows)} are within {SERVED_BAR} ms with a graph and {OTHER_BAR} ms without; the others are bold."
+    )
+    return f"{words}\n\n{table(['loss', *(f'{size:,}' for size in sizes)], lines)}"
+
+
+def is_over(row: Row) -> bool:
+    """Whether the host takes longer than it may."""
+    return bool(row["host_ms"] > (SERVED_BAR if row["graph"] else OTHER_BAR))
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return ""
+    text = f"{number(max(row['host_ms'], 0.0))}{' G' if row['graph'] else ''}"
+    return f"**{text}**" if is_over(row) else text
+
+
+if __name__ == "__main__":
+    main()
