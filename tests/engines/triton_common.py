@@ -7,6 +7,7 @@ before Triton is imported.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -45,8 +46,9 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
     """Make every batch take one path, with many small tiles.
 
     general: in the order of the batch.  sorted: in the order of labels, with kernels for plain tiles, in several chunks
-    of columns forward, and in several chunks backward; the operand of a table is computed in chunks.  triangular: the
-    same, but a batch against itself computes the tiles on and above the diagonal.
+    of columns forward, and in several chunks backward; the operand of a table is computed in chunks, and tiles in as many
+    parts as on a GPU.  triangular: the same in one part, but a batch against itself computes the tiles on and above the
+    diagonal.
     """
     is_sorted = way != "general"
     patch.setattr(kernels, "SMALL_SHAPE", kernels.TileShape(16 if is_sorted else 32, 16, 16, 4, 3))
@@ -56,6 +58,14 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
         patch.setattr(engine, "TILE_STATE_BYTES", 1)
         patch.setattr(layout, "MAX_OPERAND_BYTES", 1)
         patch.setattr(layout.Layout, "_chunk_height", lambda _layout, _across: 16)
+    choose_tiles = kernels.Operands.choose_tiles
+    choose_tiles = getattr(choose_tiles, "unpatched", choose_tiles)
+
+    def choose_in_parts(self: kernels.Operands, m: int, n: int, large: kernels.Shapes) -> kernels.TileShape:
+        return replace(choose_tiles(self, m, n, large), programs=large["half"].programs, parts=large["half"].parts)
+
+    vars(choose_in_parts)["unpatched"] = choose_tiles
+    patch.setattr(kernels.Operands, "choose_tiles", choose_in_parts if way == "sorted" else choose_tiles)
 
 
 def batch(m: int = 34, d: int = 5, classes: int = 8, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,7 @@ from likewise.engines.triton.kernel_source import (
     write_link_derivative,
     write_masks,
 )
-from likewise.engines.triton.kernels import FOLD_SHAPES, GRADIENT_SHAPES, Kernel, compile_source
+from likewise.engines.triton.kernels import FOLD_SHAPES, SINGLE_SHAPES, Kernel, compile_source
 from likewise.engines.triton.printer import Leaf, Writer, find_structure
 from likewise.engines.triton.second_derivatives import refuse_second_derivative
 from likewise.formula import Formula, Number, PairBatch, RowHistograms, derivative, full_precision, s
@@ -218,7 +218,7 @@ class _HistogramGradients:
         """Return the gradient by the similarities of a rectangle: ``(rows, 1 or 2, columns)``."""
         operands = self.job.layout.operands
         kernels, values = self.job.find_kernels(self.symmetric, split)
-        shape = operands.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], GRADIENT_SHAPES)
+        shape = operands.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], SINGLE_SHAPES)
         return operands.write_gradients(kernels, shape, rows, columns, [*values, *self.tables], split=split)
 
 

@@ -135,6 +135,8 @@ SQUARE_SHAPES: Shapes = {
     "half": TileShape(128, 128, 64, 8, 3, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2), "tf32x3": _EXACT, "ieee": _EXACT,
 }  # fmt: skip
 """For folds over the tiles above the diagonal, and for those whose products have the bits of the gradient's."""
+SINGLE_SHAPES: Shapes = {"half": TileShape(128, 128, 64, 8, 3), "tf32": _EXACT, "tf32x3": _EXACT, "ieee": _EXACT}
+"""For histograms and limits, whose gradients need the registers of a multiprocessor and are not computed in parts."""
 GRADIENT_SHAPES: Shapes = {
     "half": TileShape(128, 128, 64, 8, 3, 2, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2, 2), "tf32x3": _EXACT, "ieee": _EXACT,
 }  # fmt: skip

@@ -225,15 +225,16 @@ def _multiply(left: Tensor, right: Tensor, total: Tensor | None) -> Tensor:
     """Multiply two matrices into a float32 result, or add their product to a float32 total."""
     if left.dtype == torch.float32:
         return left @ right if total is None else total.addmm_(left, right)
-    if left.is_cuda and _HAS_OUT_DTYPE:
-        if total is None:
-            return torch.mm(left, right, out_dtype=torch.float32)
+    if left.is_cuda and total is not None and _TORCH >= (2, 11):  # 2.8 adds only totals in the dtype of the factors
         return torch.addmm(total, left, right, out_dtype=torch.float32, out=total)
-    product = left.float() @ right.float()
+    if left.is_cuda and _TORCH >= (2, 8):
+        product = torch.mm(left, right, out_dtype=torch.float32)
+    else:
+        product = left.float() @ right.float()
     return product if total is None else total.add_(product)
 
 
-_HAS_OUT_DTYPE = tuple(int(number) for number in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 8)
+_TORCH = tuple(int(number) for number in torch.__version__.split("+")[0].split(".")[:2])
 
 
 # ------------------------------------------------------------------------------------------------ laying out

@@ -26,7 +26,7 @@ from likewise.engines.triton.kernel_source import (
     write_link_derivative,
     write_masks,
 )
-from likewise.engines.triton.kernels import GRADIENT_SHAPES, Kernel, compile_source
+from likewise.engines.triton.kernels import SINGLE_SHAPES, Kernel, compile_source
 from likewise.engines.triton.printer import Leaf, Writer, find_structure
 from likewise.engines.triton.second_derivatives import refuse_second_derivative
 from likewise.formula import Formula, Number, PairBatch, full_precision, s
@@ -219,7 +219,7 @@ class LimitJob:
         m, n, _ = operands.size
         out = torch.zeros(len(ordered) + 1, 2, dtype=torch.int64, device=ordered.device)
         for kernel in kernels:
-            shape = operands.choose_tiles(m, n, GRADIENT_SHAPES)
+            shape = operands.choose_tiles(m, n, SINGLE_SHAPES)
             operands.launch(kernel, shape, out, out, (0, m), (0, n), values)
         # a pair and its mirror
         until = 2 * out.cumsum(dim=0)
@@ -231,7 +231,7 @@ class LimitJob:
         operands, number = self.layout.operands, self.row_limits.shape[1]
         kernels, values = self.find_kernels("class", [self.row_limits, number])
         m, n, _ = operands.size
-        shape = operands.choose_tiles(m, n, GRADIENT_SHAPES)
+        shape = operands.choose_tiles(m, n, SINGLE_SHAPES)
         columns = shape.columns * max(1, TILE_SUM_BYTES // (8 * number * m))
         total = operands.left.new_zeros(2 * number, m, dtype=torch.float64)
         for first in range(0, n, columns):
@@ -266,7 +266,7 @@ class _WeightGradients:
         """Return the gradient by the similarities of a rectangle: ``(rows, 1 or 2, columns)``."""
         operands = self.job.layout.operands
         kernels, values = self.job.find_kernels("weight", self.extra, apart=self.job.apart, split=split)
-        shape = operands.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], GRADIENT_SHAPES)
+        shape = operands.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], SINGLE_SHAPES)
         return operands.write_gradients(kernels, shape, rows, columns, values, split=split)
 
 
