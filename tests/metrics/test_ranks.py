@@ -199,12 +199,12 @@ def test_whole_matrix(monkeypatch: pytest.MonkeyPatch):
         assert whole is not None
         for ties in ("expected", "optimistic", "pessimistic"):
             expected = retrieval(x, labels, metrics=names, similarity=similarity, ties=ties)
-            sums, count = whole.summarize(metrics, ties, 2**20)
+            sums, count = whole.summarize(metrics, ties)
             assert count == expected["queries"]
             assert [each / count for each in sums] == pytest.approx([expected[name] for name in names])
     expected = retrieval(x, labels, metrics=names, similarity=similarity)
     monkeypatch.setattr(whole_ranks, "MAX_TIED", 0)
-    assert whole.summarize(metrics, "expected", 2**20) is None
+    assert whole.summarize(metrics, "expected") is None
     scores = score_queries(whole.make_chunk(), metrics, "expected")
     assert [scores[name].mean().item() for name in names] == pytest.approx([expected[name] for name in names])
     assert whole_ranks.rank_whole(replace(inputs, memory=2**12), metrics) is None

@@ -148,16 +148,13 @@ def score_queries(
     return {name: torch.cat([values[name] for values in scores]) for name in scores[0]}
 
 
-def compute_scores(
-    rank: Tensor, counts: Tensor, metrics: Sequence[QueryMetric], entries: int = 2**20
-) -> dict[str, Tensor]:
+def compute_scores(rank: Tensor, counts: Tensor, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]:
     """Compute each metric for each query if no positive ties with a negative; any number for queries without a positive.
 
     Args:
         rank: the rank of each positive, ``(k, q)`` float64; infinity in the padding.
         counts: the number of positives of each query, ``(q,)`` float64.
         metrics: from `parse_metrics`.
-        entries: about how many positives are processed at once.
 
     Examples:
         >>> import torch
@@ -165,7 +162,7 @@ def compute_scores(
         >>> compute_scores(rank, torch.tensor([2.0, 1.0]).double(), parse_metrics(("R@1",), ()))
         {'R@1': tensor([0., 1.], dtype=torch.float64)}
     """
-    return _compute(_Order(rank, counts, None, entries), metrics)
+    return _compute(_Order(rank, counts, None), metrics)
 
 
 def _compute(order: _Order, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]:
@@ -201,10 +198,10 @@ class _Order:
         rank: the ranks before negatives that tie, ``(p, q)``, infinity in the padding.
         counts: the number of positives of each query, ``(q,)``.
         ties: the positives that tie with negatives; ``None`` if there are none or ties are resolved.
-        entries: about how many numbers are in memory at once.
+        entries: about how many numbers of ties are in memory at once.
     """
 
-    def __init__(self, rank: Tensor, counts: Tensor, ties: _Ties | None, entries: int) -> None:
+    def __init__(self, rank: Tensor, counts: Tensor, ties: _Ties | None, entries: int = 2**20) -> None:
         self.rank, self.counts, self.ties, self.entries = rank, counts, ties, entries
         self.position = torch.arange(1.0, len(rank) + 1.0, dtype=torch.float64, device=rank.device)[:, None]
         self._hits: dict[Cutoff, Tensor] = {}

@@ -91,7 +91,7 @@ def retrieval(
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
     classes = _check_classes(labels, m, device, reduce)
     whole = rank_whole(inputs, wanted) if reduce == "mean" and device.type != "cpu" else None
-    if whole is not None and (summary := whole.summarize(wanted, ties, _fit_entries(inputs))) is not None:
+    if whole is not None and (summary := whole.summarize(wanted, ties)) is not None:
         return _divide(summary, wanted, m, without_positives)
     query, values = _score(inputs, wanted, ties, whole)
     if without_positives == "leave_out" and not len(query):

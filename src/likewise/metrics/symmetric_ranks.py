@@ -44,9 +44,11 @@ MIN_CACHED_SIZE = 4096
 """Rows of a chunk on a GPU that must fit next to all prepared samples: to prepare them for each product costs more than
 smaller products do."""
 
-BYTES_PER_COUNT, BYTES_PER_COUNT_ON_DEVICE = 40, 12
-"""Threshold, index and two counts per positive, which are in memory until the pass ends; on a GPU, the index has 8 bytes
-more."""
+BYTES_PER_COUNT = 40
+"""Threshold, index and two counts per positive, which are in memory until the pass ends."""
+
+GATHER_BYTES = 48
+"""Memory per positive of a chunk while its similarities are gathered and sorted on a GPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +90,9 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> Lay
         if not small or int(sizes[small - 1]) < 2:
             return None
         budget = inputs.memory - 4 * CHUNK_ENTRIES
-        counts = _count_bytes(needs, device) * int((sizes[:small] - 1).sum())
+        counts = _count_bytes(inputs, needs) * int((sizes[:small] - 1).sum())
         largest = int(sizes[small - 1])
-        size, cache = _fit_chunks(inputs, budget - counts)
+        size, cache = _fit_chunks(inputs, budget - counts, GATHER_BYTES * largest if on_device else 0)
         least = min(n, max(MIN_SIZE, 2 * largest))
         if halves := size >= (max(least, min(n, MIN_CACHED_SIZE)) if on_device else least):
             break
@@ -108,10 +110,11 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> Lay
     return Layout(order, first, sizes, small, _plan_chunks(boundaries, small, n, size), size, cache, halves)
 
 
-def _count_bytes(needs: CountNeeds, device: torch.device) -> int:
-    if device.type == "cpu":
+def _count_bytes(inputs: MetricInputs, needs: CountNeeds) -> int:
+    """Return the bytes per positive that stay in memory: threshold, two counts and, where it is needed, the index."""
+    if inputs.embeddings.queries.device.type == "cpu":
         return BYTES_PER_COUNT
-    return BYTES_PER_COUNT_ON_DEVICE + (8 if needs.references else 0)
+    return inputs.embeddings.dtype.itemsize + 8 + (8 if needs.references else 0)
 
 
 def _fit_chunks(inputs: MetricInputs, budget: int, per_row: int = 0) -> tuple[int, bool]:
@@ -126,8 +129,9 @@ def _fit_chunks(inputs: MetricInputs, budget: int, per_row: int = 0) -> tuple[in
     else:
         cache = n * row_bytes + per_pair * min(n, MIN_CACHED_SIZE) ** 2 <= budget
     budget -= n * row_bytes if cache else 0
-    # without a cache two chunks of prepared samples
-    size = fit_rows(budget, per_row=per_row + (0 if cache else 6 * row_bytes), per_pair=per_pair)
+    # without a cache two chunks of prepared samples; a cache ends with a chunk of zeros
+    prepared = 6 * row_bytes if not cache else 0 if device.type == "cpu" else row_bytes
+    size = fit_rows(budget, per_row=per_row + prepared, per_pair=per_pair)
     return min(size, MAX_SIZE if device.type == "cpu" else MAX_SIZE_ON_DEVICE, n), cache
 
 

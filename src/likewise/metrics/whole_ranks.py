@@ -15,7 +15,7 @@ from torch import Tensor
 
 from likewise.formula import Labels
 from likewise.metrics.inputs import MetricInputs
-from likewise.metrics.positives import BYTES_PER_POSITIVE, RankChunk, count_ranks, gather_positives, make_rank_chunk
+from likewise.metrics.positives import RankChunk, count_ranks, gather_positives, make_rank_chunk
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import multiply, round_up
 from likewise.metrics.query_scores import QueryMetric, compute_scores, find_needs, score_queries
@@ -28,6 +28,9 @@ from likewise.metrics.threshold_counts import (
 
 MAX_PAIRS = 2**27
 """Entries of the matrix up to which launches matter."""
+
+WHOLE_BYTES_PER_POSITIVE = 104
+"""Memory per positive: threshold, counts, float64 ranks and precisions, and temporary copies of two of them."""
 
 MAX_TIED = 2**12
 """Samples with ties up to which the CPU resolves them.
@@ -57,20 +60,19 @@ class WholeRanks:
         ranks = count_ranks(self.negatives.above, self.negatives.ties, self.counts)
         return make_rank_chunk(self.order, self.counts, None, ranks, self.is_finite)
 
-    def summarize(self, metrics: Sequence[QueryMetric], ties: str, entries: int) -> tuple[list[float], int] | None:
+    def summarize(self, metrics: Sequence[QueryMetric], ties: str) -> tuple[list[float], int] | None:
         """Return the sum of each metric over samples with a positive, and their number.
 
         Args:
             metrics: the metrics.
             ties: how ties are resolved.
-            entries: about how many positives are processed at once.
 
         Returns:
             ``None`` if very many positives tie with negatives, no sample has a positive or a similarity is not finite.
         """
         place = torch.arange(1, len(self.negatives.above) + 1, device=self.order.device)[:, None]
         rank = (self.negatives.above + place).double().masked_fill_(place > self.counts, torch.inf)
-        values = compute_scores(rank, self.counts.double(), metrics, entries)
+        values = compute_scores(rank, self.counts.double(), metrics)
         has_positive = self.counts > 0
         sums = torch.stack(list(values.values())).where(has_positive, 0.0).sum(dim=1)
         is_tied = self.negatives.ties.any(dim=0)
@@ -89,8 +91,7 @@ class WholeRanks:
         queries = is_tied.nonzero().squeeze(1)
         counts = torch.stack([self.negatives.above[:, queries], self.negatives.ties[:, queries]]).cpu()
         of_class = self.counts[queries].cpu()
-        rank, found = count_ranks(counts[0].double(), counts[1], of_class)
-        chunk = RankChunk(queries, of_class, None, rank, found)
+        chunk = RankChunk(queries, of_class, None, *count_ranks(counts[0].double(), counts[1], of_class))
         optimistic, resolved = (score_queries(chunk, metrics, each) for each in ("optimistic", ties))
         return [
             total + float((resolved[metric.name] - optimistic[metric.name]).sum())
@@ -104,7 +105,7 @@ def rank_whole(inputs: MetricInputs, metrics: Sequence[QueryMetric]) -> WholeRan
     n, width = embeddings.queries.shape
     device, item = embeddings.queries.device, embeddings.dtype.itemsize
     side = round_up(n, device)
-    budget = inputs.memory - side * (side + 4 * width) * item - 4 * CHUNK_ENTRIES
+    budget = inputs.memory - side * (side + 3 * width) * item - 4 * CHUNK_ENTRIES
     if side * side > MAX_PAIRS or budget < 0 or not (inputs.only_self and inputs.similarity.mirrors):
         return None
     if not isinstance(relation, Labels) or relation.valid is not None or relation.reference_labels is not None:
@@ -114,7 +115,7 @@ def rank_whole(inputs: MetricInputs, metrics: Sequence[QueryMetric]) -> WholeRan
     counts = stop - first - 1
     largest = int(counts.max())  # waits for the device
     limit = get_comparison_limit(device, width, find_needs(metrics).all_ranks)
-    if not 0 < largest <= limit or BYTES_PER_POSITIVE * n * largest > budget:
+    if not 0 < largest <= limit or WHOLE_BYTES_PER_POSITIVE * n * largest > budget:
         return None
     with exact_precision(embeddings.queries):
         return _count(inputs, order, first, counts, largest)
