@@ -40,7 +40,7 @@ def test_any_tiling_gives_the_same(fold: Fold, data: st.DataObject):
     values = torch.tensor([data.draw(st.lists(st.floats(-30, 30), min_size=n, max_size=n))], dtype=torch.float64)
     keep = torch.tensor([data.draw(st.lists(st.booleans(), min_size=n, max_size=n))])
     cut = data.draw(st.integers(0, n))
-    whole = fold.whole(values, keep)
+    whole = fold.fold_whole(values, keep)
     tiles = [fold.start(values[:, a:b], keep[:, a:b]) for a, b in ((0, cut), (cut, n)) if a < b]
     merged = tiles[0] if len(tiles) == 1 else fold.merge(*tiles)
     torch.testing.assert_close(fold.finish(merged), whole)
@@ -58,7 +58,7 @@ def test_an_empty_row_is_the_identity():
 
 BOTH_FORMS = pytest.mark.parametrize(
     "log_sum_exp",
-    [LogSumExp().whole, lambda *tile: LogSumExp().finish(LogSumExp().start(*tile))],
+    [LogSumExp().fold_whole, lambda *tile: LogSumExp().finish(LogSumExp().start(*tile))],
     ids=["whole", "state"],
 )
 

@@ -101,11 +101,38 @@ def test_unit_vectors():
 
 def test_unit_gradient_once_and_twice():
     rows = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
-    for read in (True, False):  # norms are read, or each row is divided by its largest entry
+    for read in (True, False):  # norms are read, or each row is divided by a power of two
         with check_values(read):
             assert torch.autograd.gradcheck(unit, (rows,))
             assert torch.autograd.gradgradcheck(unit, (rows,))
             torch.testing.assert_close(unit(rows), torch.nn.functional.normalize(rows))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_unit_vectors_have_the_same_bits(dtype: torch.dtype):
+    """Whether norms are read or not, and whatever the scale of a row."""
+    rows = torch.randn(40, 7, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    expected = unit(rows)
+    for scale in (1.0, 2.0**-30, 2.0**30):
+        for read in (True, False):
+            with check_values(read):
+                assert torch.equal(unit(rows * scale), expected)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch.jit is deprecated, and reports that a tensor is read
+def test_unit_vectors_in_a_recorded_graph():
+    rows, others = torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.tensor([[6e30, 8e30], [1.0, 0.0]])
+    traced = torch.jit.trace(unit, (rows,))
+    torch.testing.assert_close(traced(others), unit(others))
+    program = torch.export.export(_Unit(), (rows,))
+    torch.testing.assert_close(program.module()(others), unit(others))
+    names = {node.target.__name__ for node in program.graph.nodes if node.op == "call_function"}
+    assert "view.dtype" not in names  # exporters to ONNX have no such operation
+
+
+class _Unit(torch.nn.Module):
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return unit(rows)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -10,7 +10,7 @@ from pytorch_metric_learning.distances import CosineSimilarity
 from likewise import functional, losses
 from likewise.engines.dispatch import choose, make_engine
 from likewise.engines.indexed import IndexedMatrix
-from likewise.formula import Cosine, Labels, PairBatch, Thresholded
+from likewise.formula import Cosine, Labels, PairBatch, PositiveIndex, Thresholded
 from tests.oracles import losses as oracles
 
 DRAW = torch.Generator().manual_seed(0)
@@ -61,10 +61,17 @@ def test_equals_the_wrapper_of_the_peer(name: str) -> None:
 
 def test_paired_rows_are_an_index_of_positives() -> None:
     labels = torch.arange(7)
-    batch = PairBatch(Labels(labels, labels), Cosine(), anchors=FIRST, references=SECOND).paired()
+    batch = PairBatch(Labels(labels, labels), Cosine(), anchors=FIRST, references=SECOND).index_pairs()
     engine = make_engine(batch, choose(batch))
     assert isinstance(engine, IndexedMatrix)
     assert engine.positives.columns.tolist() == [[each] for each in range(7)]
+    padded = PositiveIndex(torch.tensor([[0, 0], [1, 2]]), torch.tensor([[True, False], [True, True]]))
+    some = Labels(torch.tensor([0, 1]), torch.tensor([0, 1, 1, 2]))
+    values = [
+        losses.MultiSimilarityLoss(5.0, 5.0, 0.0)(FIRST[:2], references=SECOND[:4], relation=relation)
+        for relation in (some, Labels(some.labels, some.reference_labels, positives=padded))
+    ]
+    torch.testing.assert_close(*values)
     broken = SECOND.clone()
     broken[3] = torch.nan
     with pytest.raises(ValueError, match="references must be finite, but row 3 contains NaN or infinity"):

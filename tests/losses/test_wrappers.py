@@ -91,6 +91,11 @@ def test_a_cascade_gives_the_hardest_pairs_to_the_next_slice():
             losses.Cascade(inner, **bad)(embeddings, labels)
     with pytest.raises(TypeError, match="loss must work in any dimension, but a PDDMLoss has a fixed one"):
         losses.Cascade(losses.PDDMLoss(3), dims=[3])
+    broken = embeddings.clone()
+    broken[2, -1] = torch.nan  # a column that no slice reads
+    for relation in ("paired", "views"):
+        with pytest.raises(ValueError, match="references must be finite, but row 2"):
+            losses.Cascade(inner, dims=[3], shares=[])(embeddings, references=broken, relation=relation)
     for bad in ({"dims": 3}, {"dims": [3, 2], "shares": 0.5}):
         with pytest.raises(TypeError, match=r"must be several numbers, but it is a (int|float)"):
             losses.Cascade(inner, **bad)

@@ -87,7 +87,7 @@ class DenseEngine(Engine):
 
     def _fold(self, folded: Folded) -> Tensor:
         if not folded.over.binds_positive:
-            result = folded.fold.whole(*self._values(folded))
+            result = folded.fold.fold_whole(*self._values(folded))
             self._drop(folded)
             return result
         hinge = match_hinge(folded)

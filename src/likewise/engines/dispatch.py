@@ -330,10 +330,11 @@ def make_engine(
 def _index_columns(batch: PairBatch, positives: PositiveIndex | None) -> PositiveColumns | None:
     """The columns of each anchor's positives in the matrix on a CPU, where they are faster than masks; else ``None``."""
     relation, width = batch.relation, batch.shape[1]
-    if isinstance(relation, Labels) and relation.positives is not None and relation.valid is None:
-        is_local = batch.group is SINGLE_PROCESS and batch.shards is SINGLE_PROCESS
-        known = relation.positives if is_local and relation.own is None and relation.device.type == "cpu" else None
-        return None if known is None else PositiveColumns(known.index, known.exists, width)
+    if not isinstance(relation, Labels) or not _is_on_one_cpu(batch) or relation.valid is not None:
+        return None
+    known = relation.positives
+    if known is not None and known.exists is None and relation.own is None:  # a pair of rows each
+        return PositiveColumns(known.index, None, width)
     positives = _index_positives(batch, positives)
     return None if positives is None else PositiveColumns.of_batch(positives, width, 0)
 
@@ -343,8 +344,13 @@ def _index_positives(batch: PairBatch, found: PositiveIndex | None = None) -> Po
     relation, (m, n) = batch.relation, batch.shape
     if not isinstance(relation, Labels) or relation.reference_labels is not None or relation.valid is not None:
         return None
-    local = batch.group is SINGLE_PROCESS and batch.shards is SINGLE_PROCESS
     traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    if relation.device.type != "cpu" or m * n < INDEX_FROM or not local or traced:
+    if m * n < INDEX_FROM or not _is_on_one_cpu(batch) or traced:
         return None
     return find_positive_index(batch, large=False) if found is None else found
+
+
+def _is_on_one_cpu(batch: PairBatch) -> bool:
+    """Whether the whole batch is on this process's CPU."""
+    is_local = batch.group is SINGLE_PROCESS and batch.shards is SINGLE_PROCESS
+    return is_local and batch.relation.device.type == "cpu"

@@ -268,10 +268,10 @@ class PairBatch:
             changes |= {"anchors": self.anchors[rows], "references": references, "factors": (left[rows], right)}
         return self.replace(**changes)
 
-    def paired(self) -> PairBatch:
+    def index_pairs(self) -> PairBatch:
         """Return the batch with an index of the only positive of each anchor, whose position is the anchor's label."""
         assert isinstance(self.relation, Labels)
-        return self.under(self.relation.paired())
+        return self.under(self.relation.index_pairs())
 
     def under(self, relation: Relation) -> PairBatch:
         """Return the same batch, including labels, with another relation."""

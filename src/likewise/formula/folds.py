@@ -78,7 +78,7 @@ class Fold(ABC):
     def finish(self, state: State) -> Tensor:
         """One number per anchor."""
 
-    def whole(self, values: Tensor, keep: Tensor) -> Tensor:
+    def fold_whole(self, values: Tensor, keep: Tensor) -> Tensor:
         """The finished number of a single tile."""
         return self.finish(self.start(values, keep))
 
@@ -121,10 +121,10 @@ class LogSumExp(Fold):
         peak, total = state
         return total.log() + peak
 
-    def whole(self, values: Tensor, keep: Tensor) -> Tensor:
+    def fold_whole(self, values: Tensor, keep: Tensor) -> Tensor:
         """``log(total) + peak`` as one function, which takes less time on a small tile."""
         if is_transformed():
-            return super().whole(values, keep)
+            return super().fold_whole(values, keep)
         result: Tensor = _LogSumExp.apply(values, keep)  # type: ignore[no-untyped-call]
         return result
 

@@ -231,7 +231,7 @@ class Labels(LabelRelation):
         """One for equal labels; an anchor is not relevant to itself."""
         return self.leave_out_own(self.labels[rows] == self.references[columns], rows, columns).to(dtype)
 
-    def paired(self) -> Self:
+    def index_pairs(self) -> Self:
         """Return labels that are the positions of the only positive of each anchor, with these positions as an index."""
         return self._with(positives=PositiveIndex(self.labels[:, None]))
 

@@ -375,7 +375,7 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
     if node in known:
         return known[node]
     if not isinstance(node, Apply):
-        return _constant(node)
+        return _leaf_value(node)
     arguments = [evaluate(argument, known) for argument in node.arguments]
     if node.operation in _REAL and not any(isinstance(each, Tensor) and each.is_floating_point() for each in arguments):
         arguments = [_as_real(each, known) for each in arguments]
@@ -384,7 +384,7 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
     return value
 
 
-def _constant(node: Formula) -> float | Tensor:
+def _leaf_value(node: Formula) -> float | Tensor:
     """The value of a number; an error for anything that an engine must compute first."""
     if isinstance(node, Number):
         return node.value

@@ -83,12 +83,16 @@ _EXPONENTS = {
 
 
 def _power_below(vectors: Tensor) -> Tensor:
-    """The largest power of two up to each row's largest entry; infinity for a row of zeros or denormal numbers."""
-    integer, exponent = _EXPONENTS[vectors.dtype]
-    largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
-    power = largest.view(integer).bitwise_and(exponent).view(vectors.dtype)
+    """The largest power of two up to each row's largest entry; infinity for a row of zeros or denormal numbers.
+
+    A graph of operations gets the largest entry itself: exporters have no operation that reads the bits of a number.
+    """
+    power = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
+    if not (torch.jit.is_tracing() or torch.compiler.is_compiling()):  # type: ignore[attr-defined, no-untyped-call]
+        integer, exponent = _EXPONENTS[vectors.dtype]
+        power = power.view(integer).bitwise_and(exponent).view(vectors.dtype)
     # division by infinity makes the value and the gradient of a row of zeros zero
-    return power.masked_fill(power == 0.0, torch.inf)
+    return power.masked_fill(power < torch.finfo(vectors.dtype).tiny, torch.inf)
 
 
 def _unit_and_norm(vectors: Tensor, power: Tensor | None) -> tuple[Tensor, Tensor]:

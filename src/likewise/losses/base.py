@@ -181,7 +181,7 @@ class PairLoss(nn.Module):
             return replayed
         with full_precision(embeddings):
             batch = self.make_batch(embeddings, labels, references, reference_labels, relation)
-            return self.value(batch.paired() if is_paired else batch)
+            return self.value(batch.index_pairs() if is_paired else batch)
 
     def make_batch(
         self,

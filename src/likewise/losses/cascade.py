@@ -74,6 +74,8 @@ class Cascade(nn.Module):
             relation: ``None``, ``"views"`` or ``"paired"``, as for a pair loss.
         """
         embeddings_of("embeddings", embeddings)
+        if references is not None:
+            embeddings_of("references", references)
         if sum(self.dims) > embeddings.shape[1]:
             raise ValueError(
                 f"embeddings must have at least the {sum(self.dims)} dimensions of dims, but have {embeddings.shape[1]}"
