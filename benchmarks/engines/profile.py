@@ -1,8 +1,8 @@
 """Where the time of a call goes: kernels on the device, and the host's time beyond them.
 
-    python -m benchmarks.engines.profile --losses Multi-similarity --sizes 32768 --precisions bf16
-    python -m benchmarks.engines.profile --host            the host's time of every loss; writes results/host-cuda.json
-    python -m benchmarks.engines.profile --page            fills the table of docs/benchmarks-engines.md
+    python -m benchmarks.engines.profile --device cuda --losses Multi-similarity --sizes 32768 --precisions bf16
+    python -m benchmarks.engines.profile --device cuda --host    the host's time of every loss; writes results/host-cuda.json
+    python -m benchmarks.engines.profile --page                  fills the table of docs/benchmarks-engines.md
 
 A call is a forward and a backward pass, as in `benchmarks.engines.grid`.  Its device time is the sum of its kernels by torch's
 profiler, its clock time is that of a synchronized call without the profiler, and the host's time is the difference.
@@ -43,7 +43,7 @@ def main() -> None:
         show(options)
         return
     rows = []
-    for size in options.sizes or HOST_SIZES:
+    for size in options.sizes or ((128,) if options.quick else HOST_SIZES):
         for precision in options.precisions:
             for loss in ("Contrastive",) if options.quick else options.losses:
                 key = {"loss": loss, "size": size, "precision": precision}

@@ -22,6 +22,7 @@ from benchmarks.evaluation.measure import bare_product, make
 from benchmarks.harness import (
     DOCS,
     fill,
+    fingerprint,
     machine,
     make_parser,
     number,
@@ -60,7 +61,8 @@ def main() -> None:
         fill(DOCS / "benchmarks-evaluation.md", {"million": page(report)})
         return
     path = result_path("million", options)
-    head = {"machine": {**machine(options.device), **versions("torch", "triton")}}
+    facts = {**machine(options.device), **versions("torch", "triton"), "memory": MEMORY, "ks": list(KS)}
+    head = {"machine": facts, "code": fingerprint()}
     report = resume(path, head) or {**head, "rows": []}
     rows = {row["samples"]: row for row in report["rows"]}
     # kernels are compiled, for chunks of the shape of the large ones
@@ -95,11 +97,15 @@ def page(report: dict[str, Any]) -> str:
     """The table, and the machine below it."""
     head = ["samples against themselves", "product, s", "R@1, RP, MAP@R, s", "all metrics, s"]
     rows = [
-        [f"{row['samples']:,} × {DIM}", *(number(row[f"{name}_s"]) for name in CONTENDERS)] for row in report["rows"]
+        [
+            f"{row['samples']:,} × {DIM}",
+            *(number(row[key]) if (key := f"{name}_s") in row else "" for name in CONTENDERS),
+        ]
+        for row in report["rows"]
     ]
     about = report["machine"]
     title = "A gallery against itself, next to the bare product in float32:"
-    return f"{title}\n\n{table(head, rows)}\n\n{about['device']}, torch {about['torch']}, classes of {PER_CLASS}."
+    return f"{title}\n\n{table(head, rows)}\n\n{about['device']}, torch {about['torch']}, classes of {PER_CLASS}, a budget of {MEMORY >> 30} GiB."
 
 
 if __name__ == "__main__":

@@ -231,9 +231,8 @@ def test_a_declaration_does_not_know_who_executes_it(package: str) -> None:
     found = {
         f"{path.relative_to(PACKAGE)}:{each}" for path in (PACKAGE / package).rglob("*.py") for each in decisions(path)
     }
-    if (
-        package == "formula"
-    ):  # values are checked, rows taken, masks summed, autocast read by device; what they mean is not
+    # values are checked, rows taken, masks summed and autocast read by device; their meaning does not depend on it
+    if package == "formula":
         files = ("formula/checks.py", "formula/indexing.py", "formula/masking.py", "formula/precision.py")
         found = {each for each in found if not each.startswith(files)}
     assert not found

@@ -13,6 +13,7 @@ from tests.engines.triton_common import WAYS, batch, check, run, take
 
 ON_HISTOGRAMS = [
     partial(losses.FastAPLoss, 50, miner=miners.PairMarginMiner(-0.5, -1.0)),
+    partial(losses.FastAPLoss, 1),
     partial(losses.FastAPLoss, 5, miner=miners.BatchEasyHardMiner("hard", "all")),
     partial(losses.FastAPLoss, 3, reduction="none"),
     partial(losses.HistogramLoss, 100, reduction="none"),

@@ -47,7 +47,7 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
 
     general: in the order of the batch.  sorted: in the order of labels, with kernels for plain tiles, in several chunks
     of columns forward, and in several chunks backward; the operand of a table is computed in chunks, and tiles in as many
-    parts as on a GPU.  triangular: the same in one part, but a batch against itself computes the tiles on and above the
+    chunks as on a GPU.  triangular: the same in one chunk, but a batch against itself computes the tiles on and above the
     diagonal.
     """
     is_sorted = way != "general"
@@ -61,11 +61,11 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
     choose_tiles = kernels.Operands.choose_tiles
     choose_tiles = getattr(choose_tiles, "unpatched", choose_tiles)
 
-    def choose_in_parts(self: kernels.Operands, m: int, n: int, large: kernels.Shapes) -> kernels.TileShape:
-        return replace(choose_tiles(self, m, n, large), programs=large["half"].programs, parts=large["half"].parts)
+    def choose_in_chunks(self: kernels.Operands, m: int, n: int, large: kernels.Shapes) -> kernels.TileShape:
+        return replace(choose_tiles(self, m, n, large), programs=large["half"].programs, chunks=large["half"].chunks)
 
-    vars(choose_in_parts)["unpatched"] = choose_tiles
-    patch.setattr(kernels.Operands, "choose_tiles", choose_in_parts if way == "sorted" else choose_tiles)
+    vars(choose_in_chunks)["unpatched"] = choose_tiles
+    patch.setattr(kernels.Operands, "choose_tiles", choose_in_chunks if way == "sorted" else choose_tiles)
 
 
 def batch(m: int = 34, d: int = 5, classes: int = 8, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -59,7 +59,7 @@ def test_shapes_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for shape in (
         kernels.SMALL_SHAPE,
         *[kernels.TileShape(*size, 4, 3) for size in ((32, 64, 64), (64, 32, 32), (32, 32, 16))],
-        kernels.TileShape(32, 32, 16, 4, 3, programs=2, parts=2),
+        kernels.TileShape(32, 32, 16, 4, 3, programs=2, chunks=2),
     ):
         monkeypatch.setattr(kernels, "SMALL_SHAPE", shape)
         check(partial(declare_loss, BY_SIDE), *batch(37, 70))

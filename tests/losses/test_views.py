@@ -72,6 +72,9 @@ def test_paired_rows_are_an_index_of_positives() -> None:
         for relation in (some, Labels(some.labels, some.reference_labels, positives=padded))
     ]
     torch.testing.assert_close(*values)
+    labels = torch.tensor([0, 0, 1, 1])  # a batch against itself, whose positives are known
+    known = Labels(labels, positives=PositiveIndex(torch.tensor([[1], [0], [3], [2]])))
+    torch.testing.assert_close(losses.NTXentLoss()(FIRST[:4], relation=known), losses.NTXentLoss()(FIRST[:4], labels))
     broken = SECOND.clone()
     broken[3] = torch.nan
     with pytest.raises(ValueError, match="references must be finite, but row 3 contains NaN or infinity"):

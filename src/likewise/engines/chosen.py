@@ -128,7 +128,7 @@ def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Te
     """
     if batch.matrix is not None:
         S = batch.matrix
-        return S.reshape(-1).index_select(0, (anchors * S.shape[1] + references).reshape(-1)).view(anchors.shape)
+        return take_rows(S.reshape(-1), (anchors * S.shape[1] + references).reshape(-1)).view(anchors.shape)
     similarity, (left, right) = batch.similarity, batch.both_factors()
     assert similarity is not None
 

@@ -55,12 +55,9 @@ class DenseEngine(Engine):
         ends: dict[Formula, list[Formula]] | None = None,
     ) -> None:
         self.similarities = batch.similarities()
-        relation = batch.relation
-        if isinstance(relation, Mined):  # its conditions read the matrix
-            batch = batch if batch.matrix is not None else batch.replace(matrix=self.similarities)
-            self.positive, self.negative = dense_masks(batch, settled)
-        else:
-            self.positive, self.negative = relation.masks()
+        if isinstance(batch.relation, Mined) and batch.matrix is None:  # its conditions read the matrix
+            batch = batch.replace(matrix=self.similarities)
+        self.positive, self.negative = dense_masks(batch, settled)
         # values per pair, by formula: a sub-formula that several folds share is computed once
         self._pairs: dict[Formula, Any] = {s: self.similarities}
         self._ends = ends or {}
@@ -71,12 +68,12 @@ class DenseEngine(Engine):
         self.learn(known)
         results: dict[Formula, Tensor] = {}
         for folds in passes:
+            self.learn(results)
             fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds if not needs_steps(each)}
             stepped = [each for each in folds if each not in fresh]
             if stepped:
                 found = fold_each_positive(stepped, MaskedMatrix(self._pairs, self.positive, self.negative))
                 fresh.update(zip(stepped, found, strict=True))
-            self.learn(fresh)
             results.update(fresh)
         return results
 
@@ -133,11 +130,12 @@ class DenseEngine(Engine):
     def learn(self, known: dict[Formula, Any]) -> None:
         """Store numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``, per pair ``(m, n)``."""
         for node, value in known.items():
+            if node in self._pairs:
+                continue
             if isinstance(value, PairNumbers):
-                if node not in self._pairs:
-                    m, n = self.similarities.shape
-                    # a number per triplet has no matrix; a fold over each positive computes it
-                    self._pairs[node] = value if isinstance(node, PerTriplet) else value.chunk(m, slice(0, n))
+                m, n = self.similarities.shape
+                # a number per triplet has no matrix; a fold over each positive computes it
+                self._pairs[node] = value if isinstance(node, PerTriplet) else value.chunk(m, slice(0, n))
             elif isinstance(node, PerReference):
                 self._pairs[node] = value[None, :]
             else:

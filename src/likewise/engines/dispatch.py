@@ -333,7 +333,8 @@ def _index_columns(batch: PairBatch, positives: PositiveIndex | None) -> Positiv
     if not isinstance(relation, Labels) or not _is_on_one_cpu(batch) or relation.valid is not None:
         return None
     known = relation.positives
-    if known is not None and known.exists is None and relation.own is None:  # a pair of rows each
+    apart = relation.reference_labels is not None and relation.own is None  # no anchor is among the references
+    if known is not None and known.exists is None and apart:
         return PositiveColumns(known.index, None, width)
     positives = _index_positives(batch, positives)
     return None if positives is None else PositiveColumns.of_batch(positives, width, 0)

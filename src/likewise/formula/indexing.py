@@ -35,7 +35,7 @@ def pair_entries(matrix: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     if _is_chunk(rows, columns):
         return matrix.index_select(0, rows.reshape(-1)).index_select(1, columns.reshape(-1)).view(shape)
     places = (rows * matrix.shape[1] + columns).reshape(-1)
-    return matrix.reshape(-1).index_select(0, places).view(shape)
+    return take_rows(matrix.reshape(-1), places).view(shape)
 
 
 def inner_products(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

@@ -198,8 +198,10 @@ class Labels(LabelRelation):
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """Compare labels; an anchor is excluded from its positives by index, never by value."""
+        labels = self.labels if rows is None else self.labels[rows]
+        references = self.references if columns is None else self.references[columns]
         rows, columns = rows or ALL, columns or ALL
-        same = is_equal(self.labels[rows].unsqueeze(1), self.references[columns].unsqueeze(0))
+        same = is_equal(labels.unsqueeze(1), references.unsqueeze(0))
         negative = ~same
         positive = self._without_own(same, rows, columns)
         if self.valid is None:

@@ -1,7 +1,7 @@
 """Operations on boolean masks, in the fastest form for each device; the result is the same on every device.
 
-This file, `likewise.formula.checks` and `likewise.formula.precision` are the only ones of this package that depend on
-the device type (docs/decisions/0014-one-language.md).
+This file, `likewise.formula.checks`, `likewise.formula.indexing` and `likewise.formula.precision` are the only ones of
+this package that depend on the device type (docs/decisions/0014-one-language.md).
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup
 from likewise.formula.batch import PairBatch
 from likewise.formula.checks import can_read_values, one_of
@@ -197,12 +198,17 @@ def reduce(
     sums = group.totals([(total * room).sum() for total in totals] + [count.sum() for count in counts])
     totals, counts = sums[: len(values)], sums[len(values) :]
     if counts and weights is None:
-        # a count scaled by a power of two is exact, and one division has one gradient
-        scaled = [count.clamp_min(1).to(total.dtype) * room for total, count in zip(totals, counts, strict=True)]
-        totals = [total / count for total, count in zip(totals, scaled, strict=True)]
+        totals = [total / _scale_count(count, total.dtype) for total, count in zip(totals, counts, strict=True)]
     elif counts:
         totals = [_ratio(total, count) / room for total, count in zip(totals, counts, strict=True)]
     return _add(totals + regularizers)
+
+
+def _scale_count(count: Tensor, dtype: torch.dtype) -> Tensor | float:
+    """Return the number of units, at least one, times `_ROOM`, which is exact; a number where values may be read."""
+    if can_read_values(count) and not is_transformed() and not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return max(count.item(), 1) * _ROOM
+    return count.clamp_min(1).to(dtype) * _ROOM
 
 
 def _count(term: TermValues, counted: Counted) -> Tensor:

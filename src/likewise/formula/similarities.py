@@ -13,6 +13,7 @@ from likewise.formula.checks import one_of
 from likewise.formula.operations import safe_sqrt
 from likewise.formula.pooling import Pooling
 from likewise.formula.precision import autocast_is_on
+from likewise.formula.products import multiply_pairs
 from likewise.formula.similarity_base import Similarity
 from likewise.formula.unit import unit
 
@@ -84,7 +85,7 @@ class SquaredEuclidean(Similarity):
         if type(self).link is not SquaredEuclidean.link or autocast_is_on(left):
             return super().of_factors(left, right)
         of_left, of_right = self._both_squares(left, right)
-        return torch.addmm(-of_right, 2.0 * left, right.T).sub_(of_left)
+        return multiply_pairs(left, right, -of_right, 2.0).sub_(of_left)
 
     def distances(self, similarities: Tensor) -> Tensor:
         """``√(−s)``."""

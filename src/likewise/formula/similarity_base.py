@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from likewise.formula.checks import check_squared_norms
+from likewise.formula.products import multiply_pairs
 from likewise.formula.unit import unit
 
 
@@ -138,7 +139,7 @@ class Similarity(ABC):
 
     def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
         """The matrix of similarities, ``(m, n)``, of the result of `factors`; rows of either give the corresponding chunk."""
-        products = left @ right.T
+        products = multiply_pairs(left, right)
         if not self.uses_squares:
             unused = products.new_empty(0)
             return self.of_products(products, unused, unused)

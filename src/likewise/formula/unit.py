@@ -19,7 +19,7 @@ def unit(vectors: Tensor) -> Tensor:
 
     A row of zeros has no direction: it stays zero and does not get a gradient.  If norms are extreme or cannot be read, each
     row is first divided by a power of two near its largest entry, so that the norm of a finite row neither overflows nor
-    underflows.  The division is exact, so results have the same bits with and without it.
+    underflows.  The division is exact, so contiguous rows give the same bits with and without it, except in recorded graphs.
 
     Examples:
         >>> import torch

@@ -122,7 +122,7 @@ def _fit_chunks(inputs: MetricInputs, budget: int, per_row: int = 0) -> tuple[in
     n, width = inputs.embeddings.queries.shape
     item, device = inputs.embeddings.dtype.itemsize, inputs.embeddings.queries.device
     row_bytes = width * item
-    # a chunk of similarities and, on the diagonal of a CPU, its mask
+    # a chunk of similarities and, on a CPU, a byte for temporary copies
     per_pair = item + (1 if device.type == "cpu" else 0)
     if device.type == "cpu":
         cache = 2 * n * row_bytes <= budget

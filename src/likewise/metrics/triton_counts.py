@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 HEIGHT, WIDTH, WARPS = 32, 128, 4
 """Rows and columns of the tile that one program holds in registers, and its warps; counts of at most 1,023 are packed.
 
-The fastest of seven on an H200 (``python -m benchmarks.evaluation.device --device cuda --tune``).
+Chosen among seven (``python -m benchmarks.evaluation.device --device cuda --tune``).
 """
 
 

@@ -1,8 +1,8 @@
 """Means of retrieval metrics on a GPU, from the whole matrix of a small set, with as few steps as possible.
 
 On a set of a few thousand samples, kernel launches and the host's waiting take longer than the arithmetic.  Here the
-host waits twice: for the size of the largest class, which determines shapes, and for the result, which includes what
-must be checked.  Products, thresholds and counts are those of `symmetric_ranks` with a single chunk.
+host usually waits twice: for the size of the largest class, which determines shapes, and for the result, which includes
+what must be checked.  Products, thresholds and counts are those of `symmetric_ranks` with a single chunk.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class WholeRanks:
             ties: how ties are resolved.
 
         Returns:
-            ``None`` if very many positives tie with negatives, no sample has a positive or a similarity is not finite.
+            ``None`` if very many positives tie with negatives or a similarity is not finite.
         """
         place = torch.arange(1, len(self.negatives.above) + 1, device=self.order.device)[:, None]
         rank = (self.negatives.above + place).double().masked_fill_(place > self.counts, torch.inf)
@@ -78,7 +78,7 @@ class WholeRanks:
         is_tied = self.negatives.ties.any(dim=0)
         facts = torch.stack([has_positive.sum(), self.is_finite.long(), is_tied.sum()])
         *sums_list, count, is_finite, tied = torch.cat([sums, facts.double()]).tolist()
-        if tied > MAX_TIED or not is_finite or not count:
+        if tied > MAX_TIED or not is_finite:
             return None
         if tied and ties != "optimistic":
             sums_list = self._resolve_ties(sums_list, is_tied, metrics, ties)

@@ -60,7 +60,8 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
     same_id, same_class = _Members(gallery), _Members(classes)
     met = torch.bincount(gallery, minlength=int(ids.max()) + 1)[ids[rows]]  # references that are excluded for a row
     k = max(1, min(k, len(references) - int(met.max())))
-    step = max(1, ENTRIES // len(references))
+    # an index of members takes several integers for each, a matrix of similarities one number for each reference
+    step = max(1, ENTRIES // max(len(references), 8 * same_id.most, 8 * same_class.most))
     chunks = []
     for some in track(torch.split(rows, step), "neighbors"):
         scores = points[some] @ searched
@@ -82,6 +83,7 @@ class _Members:
 
     def __init__(self, values: Tensor) -> None:
         self.ordered, self.order = values.sort(stable=True)
+        self.most = int(torch.unique_consecutive(self.ordered, return_counts=True)[1].max())
 
     def find(self, wanted: Tensor) -> tuple[Tensor, Tensor]:
         """The positions of each wanted value, ``(m, most)``, and which of them exist."""

@@ -51,11 +51,11 @@ def _product(
 
 
 @triton.jit
-def _take_part(x, part: tl.constexpr, PARTS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    """Return one of one or two groups of neighboring columns of a tile; both are in registers already."""
-    if PARTS == 2:
+def _take_chunk(x, chunk: tl.constexpr, CHUNKS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """Return one of one or two chunks of the columns of a tile; both are in registers already."""
+    if CHUNKS == 2:
         first, second = tl.split(tl.permute(tl.reshape(x, [BM, 2, BN // 2]), [0, 2, 1]))
-        x = first if part == 0 else second
+        x = first if chunk == 0 else second
     return x
 
 

@@ -65,11 +65,7 @@ TILE_STATE_BYTES = 96 * 2**20
 """Bytes for the states of tiles before they are joined."""
 
 MOST_SHARED_TERMS = 5
-"""Folds up to which two programs share the registers of a multiprocessor.
-
-Measured on an H200: the gradient kernels of all triplets with three positives, which have six folds, take 4.0 ms with one
-program and 5.1 with two.
-"""
+"""Folds up to which two programs share the registers of a multiprocessor; the gradients of more folds need more registers."""
 
 TRIANGLE_STATE_BYTES = 256 * 2**20
 """The same where each tile is computed for two: more states for half of the products."""
@@ -243,7 +239,7 @@ class FoldJob:
         if self.exact:
             m, n, _ = operands.size
         shape = operands.choose_tiles(m, n, shapes)
-        return replace(shape, programs=1, parts=1) if sum(map(len, self.terms)) > MOST_SHARED_TERMS else shape
+        return replace(shape, programs=1, chunks=1) if sum(map(len, self.terms)) > MOST_SHARED_TERMS else shape
 
     # ------------------------------------------------------------------------------------------------ forward
 

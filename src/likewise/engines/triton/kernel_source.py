@@ -83,7 +83,7 @@ ARGUMENTS = (
 )
 CONSTANTS = (
     "D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, "
-    "PRECISION: tl.constexpr, PROGRAMS: tl.constexpr, PARTS: tl.constexpr, FLAT: tl.constexpr, WIDE: tl.constexpr"
+    "PRECISION: tl.constexpr, PROGRAMS: tl.constexpr, CHUNKS: tl.constexpr, FLAT: tl.constexpr, WIDE: tl.constexpr"
 )
 
 PLACES = (
@@ -92,8 +92,8 @@ PLACES = (
 )
 """The rows and columns of a tile, and which of them exist."""
 
-ZEROS = "tl.zeros([BM, BN // PARTS], tl.float32)"
-"""A tile, or a part of one."""
+ZEROS = "tl.zeros([BM, BN // CHUNKS], tl.float32)"
+"""Zeros of the size of a tile, or of a chunk of its columns."""
 
 PLACE = "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]"
 RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
@@ -121,7 +121,7 @@ def write_head(
     branches: bool = False,
     upper: bool = False,
     for_gradient: bool = False,
-    in_parts: bool = False,
+    in_chunks: bool = False,
     triangular: bool = False,
 ) -> list[str]:
     """Write the loop over tiles, up to the product of each pair.
@@ -133,7 +133,7 @@ def write_head(
         branches: skip the other tiles also in the kernel of plain tiles, whose loops are not flattened then.
         upper: with branches, skip also the tiles below the diagonal.
         for_gradient: remember of each center what its gradient needs.
-        in_parts: process the columns of a tile in ``PARTS`` groups, one after the other; the lines that follow are those of
+        in_chunks: process the columns of a tile in ``CHUNKS`` chunks, one after the other; the lines that follow are those of
             a loop, indented by four more spaces.
         triangular: only the tiles on and above the diagonal, of a square that has square tiles.
     """
@@ -167,7 +167,7 @@ def write_head(
     if spec.pool is not None:
         product += _pool_lines(spec, spec.pool, for_gradient)
     else:
-        product += _product_lines(spec, in_parts)
+        product += _product_lines(spec, in_chunks)
     lines += [TILE + line for line in body]
     indent = INSIDE if branches else choose_indent(tiles)
     if indent == INSIDE:
@@ -176,22 +176,22 @@ def write_head(
     return lines + [indent + line for line in product]
 
 
-def _product_lines(spec: KernelSpec, in_parts: bool) -> list[str]:
-    """Write the product of each pair of a tile, or the loop over the parts of a tile up to it."""
+def _product_lines(spec: KernelSpec, in_chunks: bool) -> list[str]:
+    """Write the product of each pair of a tile, or the loop over the chunks of a tile up to it."""
     lines = ["s = _product(A, R, a_rows, a_columns, D, BM, BN, BK, PRECISION)"]
     scale = [
         "right_scale = tl.load(column_scale + columns, mask=there, other=0.0)[None, :]",
         "s = s * (left_scale * right_scale)",
     ]
-    if not in_parts:
+    if not in_chunks:
         return [*lines, *(scale if spec.scaled else ())]
-    part = [
-        "s = _take_part(products, part, PARTS, BM, BN)",
-        "columns = near + part * (BN // PARTS) + tl.arange(0, BN // PARTS)",
+    chunk = [
+        "s = _take_chunk(products, chunk, CHUNKS, BM, BN)",
+        "columns = near + chunk * (BN // CHUNKS) + tl.arange(0, BN // CHUNKS)",
         "there = columns < n",
         *(scale if spec.scaled else ()),
     ]
-    return [*lines, "products = s", "for part in tl.static_range(PARTS):", *[f"    {line}" for line in part]]
+    return [*lines, "products = s", "for chunk in tl.static_range(CHUNKS):", *[f"    {line}" for line in chunk]]
 
 
 def _pool_lines(spec: KernelSpec, pool: PoolTemplate, for_gradient: bool) -> list[str]:
@@ -404,9 +404,9 @@ def write_gradient_kernel(
         split: store rounding errors in a second matrix.
     """
     plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
-    pool, in_parts = spec.pool if by is s else None, spec.pool is None
-    lines = write_head(spec, tiles, "likewise_gradient", for_gradient=pool is not None, in_parts=in_parts)
-    indent += "    " if in_parts else ""
+    pool, in_chunks = spec.pool if by is s else None, spec.pool is None
+    lines = write_head(spec, tiles, "likewise_gradient", for_gradient=pool is not None, in_chunks=in_chunks)
+    indent += "    " if in_chunks else ""
     writer = Writer({}, indent, "v")
     weights = _weight_names(spec, terms)
     similarity, sums = "s", []

@@ -33,7 +33,7 @@ def compile_source(source: str) -> Kernel:
     """
     filename = f"<likewise kernel {next(_kernel_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    names = ("_acosh", "_place", "_place_above", "_power", "_product", "_sigmoid", "_softplus", "_take_part", "_tanh")
+    names = ("_acosh", "_place", "_place_above", "_power", "_product", "_sigmoid", "_softplus", "_take_chunk", "_tanh")
     namespace: dict[str, Any] = {
         "tl": tl,
         "triton": triton,
@@ -98,7 +98,8 @@ class TileShape:
         stages: the number of stages of the pipeline that loads operands.
         programs: the number of programs that share a multiprocessor: while one waits for operands or for the tensor cores,
             the other computes.  Their registers are limited.
-        parts: groups of columns in which the gradients of a tile are computed, to save registers: 1 or 2.
+        chunks: chunks of columns in which the gradients of a tile are computed, to save registers: 1 or 2; other kernels
+            take one.
     """
 
     rows: int
@@ -107,7 +108,7 @@ class TileShape:
     warps: int
     stages: int
     programs: int = 1
-    parts: int = 1
+    chunks: int = 1
 
     @property
     def registers(self) -> int | None:
@@ -124,21 +125,21 @@ REGISTERS = 2**16
 SMALL_SHAPE = TileShape(32, 64, 64, 4, 3)
 
 Shapes: TypeAlias = dict[str, TileShape]
-"""Shapes by Triton's name of the precision of float32 products, and for ``half`` precision; measured on an H200.
+"""Shapes by Triton's name of the precision of float32 products, and for ``half`` precision, chosen for an H200.
 
 Three TF32 products for each need the registers of a multiprocessor.
 """
 
-_EXACT = TileShape(128, 128, 32, 8, 3)
-FOLD_SHAPES: Shapes = {"half": TileShape(128, 256, 64, 8, 3), "tf32": _EXACT, "tf32x3": _EXACT, "ieee": _EXACT}
+_FLOAT32 = TileShape(128, 128, 32, 8, 3)
+FOLD_SHAPES: Shapes = {"half": TileShape(128, 256, 64, 8, 3), "tf32": _FLOAT32, "tf32x3": _FLOAT32, "ieee": _FLOAT32}
 SQUARE_SHAPES: Shapes = {
-    "half": TileShape(128, 128, 64, 8, 3, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2), "tf32x3": _EXACT, "ieee": _EXACT,
+    "half": TileShape(128, 128, 64, 8, 3, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2), "tf32x3": _FLOAT32, "ieee": _FLOAT32,
 }  # fmt: skip
 """For folds over the tiles above the diagonal, and for those whose products have the bits of the gradient's."""
-SINGLE_SHAPES: Shapes = {"half": TileShape(128, 128, 64, 8, 3), "tf32": _EXACT, "tf32x3": _EXACT, "ieee": _EXACT}
-"""For histograms and limits, whose gradients need the registers of a multiprocessor and are not computed in parts."""
+SINGLE_SHAPES: Shapes = {"half": TileShape(128, 128, 64, 8, 3), "tf32": _FLOAT32, "tf32x3": _FLOAT32, "ieee": _FLOAT32}
+"""For histograms and limits, whose gradients need the registers of a multiprocessor and are not computed in chunks."""
 GRADIENT_SHAPES: Shapes = {
-    "half": TileShape(128, 128, 64, 8, 3, 2, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2, 2), "tf32x3": _EXACT, "ieee": _EXACT,
+    "half": TileShape(128, 128, 64, 8, 3, 2, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2, 2), "tf32x3": _FLOAT32, "ieee": _FLOAT32,
 }  # fmt: skip
 _POOLED = TileShape(64, 128, 32, 8, 3)
 POOLED_SHAPES: Shapes = {"half": TileShape(64, 128, 64, 8, 3), "tf32": _POOLED, "tf32x3": _POOLED, "ieee": _POOLED}
@@ -292,7 +293,7 @@ class Operands:
             self.left, self.right, *scale, *labels, *ids,
             empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
             out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
-            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, shape.parts,
+            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, shape.chunks,
             shape.programs == 1, wide,
         )  # fmt: skip
         launch(

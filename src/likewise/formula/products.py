@@ -1,0 +1,66 @@
+"""The matrix product of rows with themselves, whose gradient takes one product instead of two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise._compat import is_transformed
+from likewise.formula.precision import full_precision
+
+ROWS_PER_DIMENSION = 8
+"""Rows per dimension up to which adding the transposed gradient takes less time than a second product."""
+
+SMALL_SIDE = 256
+"""Rows up to which adding a transposed matrix takes less time than transposing it first."""
+
+
+def multiply_pairs(left: Tensor, right: Tensor, added: Tensor | None = None, factor: float = 1.0) -> Tensor:
+    """Return ``factor · left rightᵀ + added``; if both are one tensor, its gradient takes one product.
+
+    Args:
+        left: the anchors, ``(m, d)``.
+        right: the references, ``(n, d)``.
+        added: a number per reference, ``(1, n)``.
+        factor: multiplies the products.
+
+    Examples:
+        >>> import torch
+        >>> rows = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
+        >>> multiply_pairs(rows, rows, torch.tensor([[1.0, 0.0]]))
+        tensor([[6., 2.],
+                [3., 1.]])
+    """
+    pays = left is right and left.requires_grad and len(left) <= ROWS_PER_DIMENSION * left.shape[1]
+    if pays and not torch.compiler.is_compiling() and not is_transformed():
+        products: Tensor = _SelfProduct.apply(left, added, factor)  # type: ignore[no-untyped-call]
+        return products
+    return _multiply(left, right, added, factor)
+
+
+def _multiply(left: Tensor, right: Tensor, added: Tensor | None, factor: float) -> Tensor:
+    if added is not None:
+        return torch.addmm(added, left, right.T, alpha=factor)
+    return left @ right.T if factor == 1.0 else factor * (left @ right.T)
+
+
+class _SelfProduct(torch.autograd.Function):
+    """``f x xᵀ + a``, whose gradients are ``f (g + gᵀ) x`` and the sum of g over its rows."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, added: Tensor | None, factor: float) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.factor = factor
+        return _multiply(rows, rows, added, factor)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        (rows,) = ctx.saved_tensors
+        is_small = len(rows) <= SMALL_SIDE or torch.is_grad_enabled()
+        both = grad + grad.T if is_small else grad.T.contiguous().add_(grad)
+        with full_precision(rows):
+            of_rows = both @ rows
+        of_added = grad.sum(dim=0, keepdim=True) if ctx.needs_input_grad[1] else None
+        return of_rows if ctx.factor == 1.0 else ctx.factor * of_rows, of_added, None
