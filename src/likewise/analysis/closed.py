@@ -357,15 +357,14 @@ def evaluate_pairs(formulas: list[Formula], batch: PairBatch) -> list[Tensor]:
         for node in walk(*formulas)
         if isinstance(node, Number) and not isinstance(node.value, Tensor)
     }
-    engine.learn(known)
     for stage in schedule(formulas):
         for number in stage.numbers:
             if isinstance(number, Total):
                 known[number] = evaluate(number.of, known).sum()
             else:
                 known[number] = compute_number(number, batch)
-        engine.learn({number: known[number] for number in stage.numbers})
-        known.update(engine.fold(stage.passes, {}))
+        known.update(engine.fold(stage.passes, known))
+    engine.learn(known)
     return [torch.as_tensor(engine.per_pair(formula), dtype=exact.dtype).expand_as(exact) for formula in formulas]
 
 
