@@ -13,6 +13,7 @@ from torch import Tensor
 
 from likewise.metrics import merged_counts, retrieval, threshold_counts
 from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
+from likewise.metrics.row_counts import select_largest
 from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, count_by_sorting
 
 
@@ -151,3 +152,15 @@ def test_no_positive_among_the_first():
     queries, references = torch.eye(2), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     scores = retrieval(queries, torch.tensor([0, 1]), references, torch.tensor([1, 0]), metrics=("R@1",))
     assert scores["R@1"] == 0.0
+
+
+@pytest.mark.parametrize(("width", "k"), [(1, 1), (7, 7), (100, 3), (1003, 9), (4096, 64)])
+def test_select_largest(width: int, k: int) -> None:
+    """Directly and by groups, with columns outside of all groups, ties and rows of few finite entries."""
+    values = torch.randn(5, width, generator=torch.Generator().manual_seed(0))
+    values[1] = values[1].round()
+    values[2, 1:] = -torch.inf
+    values[3] = torch.arange(width, 0, -1)
+    before = values.clone()
+    assert torch.equal(select_largest(values, k).sort(dim=1, descending=True).values, before.topk(k, dim=1).values)
+    assert torch.equal(values, before)
