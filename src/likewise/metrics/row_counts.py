@@ -143,7 +143,7 @@ def select_largest(values: Tensor, k: int) -> Tensor:
     groups = width // size
     if k * size + groups < width // 2:
         # group j has the columns j, j + groups, j + 2 · groups, …, so that the largest entries take vector instructions
-        grouped = values[:, : size * groups].unflatten(1, (size, groups))
+        grouped = values[:, : size * groups].view(len(values), size, groups)
         chosen = grouped.amax(dim=1).topk(k, dim=1, sorted=False).indices
         inside = grouped.gather(2, chosen[:, None].expand(-1, size, -1)).flatten(1)
         values = torch.cat([inside, values[:, size * groups :]], dim=1)

@@ -167,8 +167,8 @@ def get_comparison_limit(device: torch.device, dim: int, all_ranks: bool = True)
         return 1024
     if device.type != "cpu":
         return 16
-    # nanoseconds per pair on one core: half of a product; sorting or selecting; comparing with one threshold.  Sorting takes
-    # 3 to 10, depending on the processor
+    # nanoseconds per pair on one core: half of a product; sorting or selecting; comparing with one threshold.  What
+    # sorting takes depends on the processor most
     return int((0.0105 * dim + (7.0 if all_ranks else 1.0)) / 0.4)
 
 
