@@ -120,17 +120,18 @@ def _select(similarities: Tensor, positives: Positives, neighbors: int) -> tuple
 
 
 MIN_GROUP = 8
-"""Columns of a group, at least: the largest entries of smaller groups are too many."""
+"""Columns of a group, at least: smaller groups have too many maxima."""
 
 
 def select_largest(values: Tensor, k: int) -> Tensor:
     """Return the k largest entries of each row, ``(m, k)``, in no order; −∞ where a row has fewer finite ones.
 
-    The k columns' groups with the largest entries contain them: each of these groups has an entry that is at least the
-    largest of any other group.  The largest entries of groups take one pass, and few entries remain to be partitioned.
+    Columns form groups.  The k groups with the largest maxima contain the k largest entries, because each of these groups
+    has an entry that is at least the maximum of any other group.  Maxima take one pass, and few entries remain to be
+    partitioned.
 
     Args:
-        values: ``(m, n)`` on a CPU.
+        values: ``(m, n)`` on a CPU; entries of a row may change places.
         k: at most n.
 
     Examples:
@@ -142,13 +143,11 @@ def select_largest(values: Tensor, k: int) -> Tensor:
     size = max(MIN_GROUP, int((width / k) ** 0.5))
     groups = width // size
     if k * size + groups < width // 2:
-        # group j has the columns j, j + groups, j + 2 · groups, …, so that the largest entries take vector instructions
+        # group j has the columns j, j + groups, j + 2 · groups, …, so that maxima are computed with vector instructions
         grouped = values[:, : size * groups].view(len(values), size, groups)
         chosen = grouped.amax(dim=1).topk(k, dim=1, sorted=False).indices
         inside = grouped.gather(2, chosen[:, None].expand(-1, size, -1)).flatten(1)
         values = torch.cat([inside, values[:, size * groups :]], dim=1)
-    else:
-        values = values.clone()
     start = values.shape[1] - k
     map_over_cores(lambda part: part.partition(start, axis=1), values)
     return values[:, start:]

@@ -75,6 +75,8 @@ class SimilarityRows:
         row_bytes = self.row_bytes + BYTES_PER_POSITIVE * positives
         if method is Method.SORT:
             row_bytes += self.sort_bytes
+        elif method is Method.SELECT:  # at most half of the entries are gathered and joined
+            row_bytes += len(self.references) * self.dtype.itemsize
         elif method is Method.MERGE:
             row_bytes += MERGED_BYTES * len(self.references)
             if not self.needs.references:
