@@ -4,8 +4,8 @@
     python -m benchmarks.engines.resources --page    fills the table of docs/benchmarks-engines.md
     python -m benchmarks.engines.resources --quick   one loss; writes nothing
 
-Each loss runs forward and backward on a CPU batch whose kernels are compiled for compute capability 9.0 and not launched, so that its
-values are arbitrary.  A stack means that registers spill into memory.  A multiprocessor has 65,536 registers and 227 KiB of shared
+Each loss runs forward and backward on a batch on the CPU.  Its kernels are compiled for compute capability 9.0 and not launched, so that
+losses and gradients are arbitrary.  A stack means that registers spill into memory.  A multiprocessor has 65,536 registers and 227 KiB of shared
 memory, which the programs that share it divide.
 """
 
@@ -104,7 +104,13 @@ def compiled(rows: list[Row], key: Row) -> Iterator[None]:
         )
         if kernel.__name__.startswith(("likewise_fold", "likewise_gradient")):
             used = read_resources(compiled.asm["cubin"])
-            row = {**key, "kernel": kernel.__name__.removeprefix("likewise_"), "limit": registers, **used}
+            row = {
+                **key,
+                "kernel": kernel.__name__.removeprefix("likewise_"),
+                "limit": registers,
+                "warps": warps,
+                **used,
+            }
             row["shared"] = compiled.metadata.shared
             if row not in rows:
                 rows.append(row)
@@ -143,7 +149,7 @@ def page(report: dict[str, Any]) -> str:
     head = ["loss", "precision", "kernel", "registers", "stack, bytes", "shared memory, KiB", "programs"]
     lines = []
     for row in rows:
-        programs = "1" if row["limit"] is None else str(kernels.REGISTERS // (32 * 8 * row["limit"]))
+        programs = "1" if row["limit"] is None else str(kernels.REGISTERS // (32 * row["warps"] * row["limit"]))
         cells = (row["registers"], row["stack"], round(row["shared"] / 1024), programs)
         lines.append([row["loss"], row["precision"], row["kernel"], *map(str, cells)])
     return f"{table(head, lines, (0, 1, 2))}\n\nTriton {report['triton']}, for compute capability 9.0."

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise.formula import products
+from likewise.formula import Cosine, Dot, SquaredEuclidean, products
 from likewise.formula.products import multiply_pairs
 
 
@@ -26,13 +26,24 @@ def test_gradient(small_side: int, with_added: bool, factor: float, monkeypatch:
     one, two = _both(rows, added, factor)
     assert type(one.grad_fn).__name__ == "_SelfProductBackward" != type(two.grad_fn).__name__
     assert torch.equal(one, two)
-    for ours, plain in zip(
-        torch.autograd.grad(one, learned, grad), torch.autograd.grad(two, learned, grad), strict=True
-    ):
-        torch.testing.assert_close(ours, plain)
+    for upstream in (grad, grad.T):
+        before = upstream.clone()
+        pairs = (torch.autograd.grad(each, learned, upstream, retain_graph=True) for each in (one, two))
+        for ours, plain in zip(*pairs, strict=True):
+            torch.testing.assert_close(ours, plain)
+        assert torch.equal(upstream, before)
     assert torch.autograd.gradgradcheck(
         lambda *inputs: multiply_pairs(inputs[0], inputs[0], *inputs[1:], factor=factor), learned
     )
+
+
+def test_similarities_under_autocast() -> None:
+    rows = torch.randn(30, 8, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    for similarity in (Cosine(), Dot(), SquaredEuclidean()):
+        with torch.autocast("cpu", torch.bfloat16):
+            similarities = similarity(rows)
+        (gradient,) = torch.autograd.grad(similarities.float().square().sum(), rows)
+        assert gradient.isfinite().all()
 
 
 def test_many_rows_and_few_dimensions_take_two_products() -> None:

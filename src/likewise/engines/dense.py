@@ -128,7 +128,10 @@ class DenseEngine(Engine):
             self._pairs.pop(node, None)
 
     def learn(self, known: dict[Formula, Any]) -> None:
-        """Store numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``, per pair ``(m, n)``."""
+        """Store numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``, per pair ``(m, n)``.
+
+        The value of a number that is known already stays.
+        """
         for node, value in known.items():
             if node in self._pairs:
                 continue

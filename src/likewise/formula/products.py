@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise._compat import is_transformed
-from likewise.formula.precision import full_precision
+from likewise.formula.precision import autocast_is_on, full_precision
 
 ROWS_PER_DIMENSION = 8
 """Rows per dimension up to which adding the transposed gradient takes less time than a second product."""
@@ -34,7 +34,9 @@ def multiply_pairs(left: Tensor, right: Tensor, added: Tensor | None = None, fac
                 [3., 1.]])
     """
     pays = left is right and left.requires_grad and len(left) <= ROWS_PER_DIMENSION * left.shape[1]
-    if pays and not torch.compiler.is_compiling() and not is_transformed():
+    # the sum of two gradients may exceed the range of float16; under autocast the product has another dtype than the rows
+    plain = left.dtype == torch.float16 or autocast_is_on(left) or torch.compiler.is_compiling() or is_transformed()
+    if pays and not plain:
         products: Tensor = _SelfProduct.apply(left, added, factor)  # type: ignore[no-untyped-call]
         return products
     return _multiply(left, right, added, factor)
@@ -59,7 +61,7 @@ class _SelfProduct(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
         (rows,) = ctx.saved_tensors
         is_small = len(rows) <= SMALL_SIDE or torch.is_grad_enabled()
-        both = grad + grad.T if is_small else grad.T.contiguous().add_(grad)
+        both = grad + grad.T if is_small else grad.T.clone(memory_format=torch.contiguous_format).add_(grad)
         with full_precision(rows):
             of_rows = both @ rows
         of_added = grad.sum(dim=0, keepdim=True) if ctx.needs_input_grad[1] else None

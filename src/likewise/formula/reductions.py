@@ -206,7 +206,7 @@ def reduce(
 
 def _scale_count(count: Tensor, dtype: torch.dtype) -> Tensor | float:
     """Return the number of units, at least one, times `_ROOM`, which is exact; a number where values may be read."""
-    if can_read_values(count) and not is_transformed() and not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+    if can_read_values(count) and not count.requires_grad and not is_transformed() and not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return max(count.item(), 1) * _ROOM
     return count.clamp_min(1).to(dtype) * _ROOM
 
