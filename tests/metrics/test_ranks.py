@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from likewise.formula import Cosine, Dot, Euclidean, Labels, Masks, SquaredEuclidean
 from likewise.metrics import (
     Ranks,
+    candidates,
     prepared_rows,
     ranks,
     retrieval,
@@ -64,27 +65,34 @@ def agree(found: dict, expected: list[dict[str, float] | None], names: tuple[str
         torch.testing.assert_close(found[name], wanted, rtol=1e-12, atol=1e-12, msg=lambda text, n=name: f"{n}: {text}")
 
 
-WAYS = ("chosen", "many chunks", *(method.name for method in Method))
+CHUNKED = ("many chunks", "sorted chunks", "candidates", "two threads")
+WAYS = ("chosen", *CHUNKED, *(method.name for method in Method))
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Every way to count, and chunks of a few rows, so that a case of a dozen samples has many."""
-    way: str = request.param
-    if way == "chosen":
-        return way
-    monkeypatch.setattr(symmetric_ranks, "MIN_SIZE", 2)
-    monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 4)
-    monkeypatch.setattr(similarity_rows.SimilarityRows, "fit_queries", lambda self, positives: 3)
-    monkeypatch.setattr(prepared_rows, "CHUNK_ENTRIES", 4)
-    monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 5)
-    if way != "many chunks":
+    way, threads = request.param, torch.get_num_threads()
+    if way != "chosen":
+        monkeypatch.setattr(symmetric_ranks, "MIN_SIZE", 2)
+        monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 4)
+        monkeypatch.setattr(similarity_rows.SimilarityRows, "fit_queries", lambda self, positives: 3)
+        monkeypatch.setattr(prepared_rows, "CHUNK_ENTRIES", 4)
+        monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 5)
         force(way, monkeypatch)
-    return way
+    yield way
+    torch.set_num_threads(threads)
 
 
 def force(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count full rows in this way, wherever it is possible."""
+    """Count in this way, wherever it is possible."""
+    torch.set_num_threads(2 if way == "two threads" else 1)
+    monkeypatch.setattr(symmetric_ranks, "compares_faster", lambda thresholds: way != "sorted chunks")
+    monkeypatch.setattr(symmetric_ranks, "get_selection_limit", lambda *arguments: 99 * (way == "candidates"))
+    monkeypatch.setattr(candidates, "CROWDED", 99)
+    if way in CHUNKED:
+        monkeypatch.setattr(symmetric_ranks, "get_comparison_limit", lambda *arguments: 99)
+        return
 
     def choose(width: int, positives: int, neighbors: int | None, device: torch.device) -> Method:
         if Method[way] is Method.SELECT and (neighbors is None or neighbors > width):
@@ -171,7 +179,7 @@ def test_ways_agree(monkeypatch: pytest.MonkeyPatch):
     }
     names = ("R@1", "P@5", "RP", "MAP@R")
     wanted = {}
-    for way in ("chosen", *(method.name for method in Method)):
+    for way in WAYS:
         if way != "chosen":
             force(way, monkeypatch)
         for similarity, dtype in product(
@@ -208,6 +216,26 @@ def test_whole_matrix(monkeypatch: pytest.MonkeyPatch):
     scores = score_queries(whole.make_chunk(), metrics, "expected")
     assert [scores[name].mean().item() for name in names] == pytest.approx([expected[name] for name in names])
     assert whole_ranks.rank_whole(replace(inputs, memory=2**12), metrics) is None
+
+
+def test_threads_and_crowds_change_nothing(monkeypatch: pytest.MonkeyPatch):
+    """The same bits from one and two threads, and wherever candidates become too many; classes of 1 to 40, and ties."""
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.repeat_interleave(torch.arange(41), torch.arange(41))[torch.randperm(820, generator=generator)]
+    x = torch.randn(820, 16, generator=generator) + torch.randn(41, 16, generator=generator)[labels]
+    x[::50] = x[0]
+    monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 96)
+    monkeypatch.setattr(symmetric_ranks, "get_selection_limit", lambda *arguments: 99)
+    threads = torch.get_num_threads()
+    for metrics in (("R@1",), ("R@1", "RP", "MAP@R"), ("P@10", "nDCG@10"), ("mAP", "MRR")):
+        wanted = None
+        for count, crowded in product((1, 2), (0, 4, 99)):
+            monkeypatch.setattr(candidates, "CROWDED", crowded)
+            torch.set_num_threads(count)
+            found = retrieval(x, labels, metrics=metrics)
+            wanted = wanted or found
+            assert found == pytest.approx(wanted, abs=1e-12), (metrics, count, crowded)
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("halves", [True, False])

@@ -14,7 +14,7 @@ from torch import Tensor
 from likewise.metrics import merged_counts, retrieval, threshold_counts
 from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
 from likewise.metrics.row_counts import select_largest
-from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, count_by_sorting
+from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, count_by_sorting, make_scratch
 
 
 def make_case(height: int, width: int, count: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -34,15 +34,16 @@ def by_hand(similarities: Tensor, thresholds: Tensor, dim: int) -> tuple[Tensor,
     return (similarities > edges).sum(dim).double(), (similarities >= edges).sum(dim).double()
 
 
-SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 300, 4), (200, 33, 7), (16, 16, 0)]
+SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 300, 4), (200, 33, 7), (700, 9, 2), (16, 16, 0)]
 
 
 def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 100)
+    monkeypatch.setattr(threshold_counts, "MAX_WORDS", 9)
     for (height, width, count), dtype in product(SHAPES, (torch.float32, torch.float64)):
         similarities, row_edges, column_edges = make_case(height, width, count, dtype)
         rows, columns = ThresholdCounts.start(row_edges), ThresholdCounts.start(column_edges)
-        scratch = torch.empty(max(100, width))
+        scratch = make_scratch(similarities.device, 8 * height * width)
         count_by_comparing(similarities, rows, columns, scratch)
         count_by_comparing(similarities, rows, None, scratch)  # counts accumulate
         above, reached = by_hand(similarities, row_edges, 2)
@@ -51,10 +52,14 @@ def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch):
         edge_above, edge_reached = by_hand(similarities, column_edges, 1)
         assert torch.equal(columns.above, edge_above)
         assert torch.equal(columns.ties, edge_reached - edge_above)
-        rows = ThresholdCounts.start(row_edges)
+        rows, columns = ThresholdCounts.start(row_edges), ThresholdCounts.start(column_edges)
+        view = torch.nn.functional.pad(similarities, (0, 2))[:, :width]
+        count_by_sorting(view, rows, columns, scratch)
         count_by_sorting(similarities, rows)
-        assert torch.equal(rows.above, above)
-        assert torch.equal(rows.ties, reached - above)
+        assert torch.equal(rows.above, 2 * above)
+        assert torch.equal(rows.ties, 2 * (reached - above))
+        assert torch.equal(columns.above, edge_above)
+        assert torch.equal(columns.ties, edge_reached - edge_above)
 
 
 def test_keys_of_both_widths_order_as_similarities_do():
@@ -106,17 +111,17 @@ def test_counts_beyond_float32():
     """Float32 cannot represent the sum of 17,000,003 ones."""
     similarities = torch.ones(1, 17_000_003)
     rows = ThresholdCounts.start(torch.zeros(1, 1))
-    count_by_comparing(similarities, rows, None, torch.empty(threshold_counts.MAX_COLUMNS))
+    count_by_comparing(similarities, rows, None, make_scratch(similarities.device, 4 * 17_000_003))
     assert rows.above.item() == 17_000_003
 
 
 KERNEL = """
 import torch
-from likewise.metrics.threshold_counts import CHUNK_ENTRIES, ThresholdCounts, count_by_comparing
+from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, make_scratch
 from likewise.metrics.triton_counts import count_on_device
 from tests.metrics.test_threshold_counts import SHAPES, by_hand, make_case
 
-scratch = torch.empty(CHUNK_ENTRIES)
+scratch = make_scratch(torch.device("cpu"), 0)
 for dtype in (torch.float32, torch.float64):
     for height, width, count in SHAPES:
         similarities, row_edges, column_edges = make_case(height, width, count, dtype)

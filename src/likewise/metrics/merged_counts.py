@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
+from likewise.metrics.cores import call_on_cores
 from likewise.metrics.positives import Ties
-from likewise.metrics.threshold_counts import call_on_cores
 
 CACHE_KEYS = 2**16
 """Keys that are made, or sorted and examined, at once: few enough to stay in a core's cache."""

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.metrics.threshold_counts import map_over_cores
+from likewise.metrics.cores import map_over_cores
 
 BYTES_PER_POSITIVE = 256
 """Memory per positive: index, similarity, order, counts, their temporary copies, and the previous chunk."""

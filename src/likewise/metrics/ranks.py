@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,11 +12,16 @@ from torch import Tensor
 from likewise.formula import SimilarityLike, one_of
 from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY
-from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
-from likewise.metrics.positives import CountNeeds, RankChunk
+from likewise.metrics.cores import Cores, use_cores
+from likewise.metrics.first_ranks import rank_first_neighbors
+from likewise.metrics.inputs import Exclusion, Groups, MetricInputs, Relevance, check_inputs
+from likewise.metrics.positives import CountNeeds, RankChunk, merge_chunks
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.row_ranks import rank_by_class, rank_by_mask
 from likewise.metrics.symmetric_ranks import plan_layout, rank_symmetrically
+from likewise.progress import track
+
+Result = TypeVar("Result")
 
 TIES = ("expected", "optimistic", "pessimistic")
 
@@ -134,18 +140,10 @@ def ranks(
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
     positives = torch.zeros(m, dtype=torch.int64, device=device)
     flat: list[list[Tensor]] = [[], [], [], []]
-    for chunk in rank_chunks(inputs, CountNeeds()):
-        assert chunk.references is not None
-        positives[chunk.queries] = chunk.counts
-        position = torch.arange(len(chunk.rank), device=device)
-        above = (chunk.rank - 1.0 - position[:, None]).long()
-        tied = torch.zeros_like(above)
-        if chunk.ties is not None:
-            tied[chunk.ties.position, chunk.ties.query] = chunk.ties.tied
-        is_positive = position < chunk.counts[:, None]
-        columns = (chunk.queries[:, None].expand(is_positive.shape), chunk.references.T, above.T, tied.T)
+    for queries, counts, columns in map_rank_chunks(inputs, CountNeeds(), _flatten):
+        positives[queries] = counts
         for entries, column in zip(flat, columns, strict=True):
-            entries.append(column[is_positive])
+            entries.append(column)
     order = _concatenate(flat[0], None, positives).argsort(stable=True)
     query, reference, above, tied = (_concatenate(entries, order, positives) for entries in flat)
     return Ranks(query, reference, above, tied, positives, ties)
@@ -160,28 +158,60 @@ def _concatenate(entries: list[Tensor], order: Tensor | None, empty: Tensor) -> 
     return whole[order]
 
 
-def rank_chunks(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:
-    """Rank all queries that have a positive, each in exactly one chunk, in no particular order."""
-    chunks = _rank_chunks(inputs, needs)
-    while True:
-        # the block surrounds each step, not the loop: a caller that stops early gets its precision settings back
-        with exact_precision(inputs.embeddings.queries):
-            chunk = next(chunks, None)
-        if chunk is None:
-            return
-        if len(chunk.queries):
-            yield chunk
+def _flatten(chunk: RankChunk) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """The queries of a chunk, their numbers of positives, and one entry per positive."""
+    assert chunk.references is not None
+    position = torch.arange(len(chunk.rank), device=chunk.rank.device)
+    above = (chunk.rank - 1.0 - position[:, None]).long()
+    tied = torch.zeros_like(above)
+    if chunk.ties is not None:
+        tied[chunk.ties.position, chunk.ties.query] = chunk.ties.tied
+    is_positive = position < chunk.counts[:, None]
+    columns = (chunk.queries[:, None].expand(is_positive.shape), chunk.references.T, above.T, tied.T)
+    return chunk.queries, chunk.counts, [column[is_positive] for column in columns]
 
 
-def _rank_chunks(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:
+def map_rank_chunks(
+    inputs: MetricInputs, needs: CountNeeds, function: Callable[[RankChunk], Result], entries: int = 1
+) -> list[Result]:
+    """Rank all queries that have a positive, each in exactly one chunk, and apply a function to each chunk.
+
+    Args:
+        inputs: queries, references, their relation and their similarity.
+        needs: which ranks are needed.
+        function: is called on several threads at once on a CPU.
+        entries: about how many positives a chunk should have: small chunks are merged where one thread computes.
+    """
+    with exact_precision(inputs.embeddings.queries):
+        classes = inputs.classes()
+        if classes is None:
+            return _apply(rank_by_mask(inputs, needs), function, entries)
+        results = []
+        with use_cores(None if inputs.embeddings.queries.device.type == "cpu" else 1) as cores:
+            for chunks in _list_chunks(inputs, classes, needs, cores):
+                if cores.count == 1:
+                    results += _apply((make() for make in track(chunks, "ranks")), function, entries)
+                else:
+                    each = cores.map(lambda make: _apply([make()], function, 1), chunks, "ranks")
+                    results += [result for found in each for result in found]
+        return results
+
+
+def _apply(chunks: Iterable[RankChunk], function: Callable[[RankChunk], Result], entries: int) -> list[Result]:
+    return [function(chunk) for chunk in merge_chunks(chunks, entries) if len(chunk.queries)]
+
+
+def _list_chunks(
+    inputs: MetricInputs, classes: Groups, needs: CountNeeds, cores: Cores
+) -> Iterator[list[Callable[[], RankChunk]]]:
     """Use half of the products for symmetric similarities and small classes, and full rows for everything else."""
-    classes = inputs.classes()
-    if classes is None:
-        yield from rank_by_mask(inputs, needs)
-        return
     sizes = classes.sizes[classes.queries]
     rest = sizes > (1 if inputs.embeddings.same_set else 0)
-    if inputs.only_self and inputs.similarity.mirrors and (layout := plan_layout(inputs, classes, needs)) is not None:
-        yield from rank_symmetrically(inputs, layout, needs)
-        rest[layout.order[: layout.small]] = False
-    yield from rank_by_class(inputs, classes, rest.nonzero().squeeze(1), needs)
+    if inputs.only_self and inputs.similarity.mirrors:
+        layout = plan_layout(inputs, classes, needs, cores.count)
+        if layout is not None:
+            rank = rank_first_neighbors if layout.selects else rank_symmetrically
+            if (chunks := rank(inputs, layout, needs, cores)) is not None:
+                yield chunks
+                rest[layout.order[: layout.small]] = False
+    yield rank_by_class(inputs, classes, rest.nonzero().squeeze(1), needs, cores.count)

@@ -12,9 +12,9 @@ from likewise.formula import SimilarityLike, one_of
 from likewise.metrics.arrays import Array, check_labels
 from likewise.metrics.chunks import MEMORY
 from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
-from likewise.metrics.positives import merge_chunks
+from likewise.metrics.positives import RankChunk
 from likewise.metrics.query_scores import QueryMetric, find_needs, parse_metrics, score_queries
-from likewise.metrics.ranks import TIES, rank_chunks
+from likewise.metrics.ranks import TIES, map_rank_chunks
 from likewise.metrics.whole_ranks import WholeRanks, rank_whole
 
 REDUCTIONS = ("mean", "none", "macro", "class")
@@ -150,8 +150,14 @@ def _score(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the queries that have a positive, in ascending order, and each of their metrics."""
     device, entries = inputs.embeddings.queries.device, _fit_entries(inputs)
-    ranked = rank_chunks(inputs, find_needs(metrics)) if whole is None else [whole.make_chunk()]
-    chunks = [(chunk.queries, score_queries(chunk, metrics, ties, entries)) for chunk in merge_chunks(ranked, entries)]
+
+    def score(chunk: RankChunk) -> tuple[Tensor, dict[str, Tensor]]:
+        return chunk.queries, score_queries(chunk, metrics, ties, entries)
+
+    if whole is None:
+        chunks = map_rank_chunks(inputs, find_needs(metrics), score, entries)
+    else:
+        chunks = [score(whole.make_chunk())]
     if not chunks:
         empty = torch.empty(0, dtype=torch.float64, device=device)
         return empty.long(), {metric.name: empty for metric in metrics}

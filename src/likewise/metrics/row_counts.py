@@ -5,10 +5,12 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from likewise.metrics.chunks import split_rows
+from likewise.metrics.cores import map_over_cores
 from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
 from likewise.metrics.positives import CountNeeds, Positives, Ties, count_ranks
 from likewise.metrics.threshold_counts import (
@@ -16,7 +18,6 @@ from likewise.metrics.threshold_counts import (
     count_by_comparing,
     count_by_sorting,
     get_comparison_limit,
-    map_over_cores,
 )
 
 if TYPE_CHECKING:
@@ -145,7 +146,10 @@ def select_largest(values: Tensor, k: int) -> Tensor:
     if k * size + groups < width // 2:
         # group j has the columns j, j + groups, j + 2 · groups, …, so that maxima are computed with vector instructions
         grouped = values[:, : size * groups].view(len(values), size, groups)
-        chosen = grouped.amax(dim=1).topk(k, dim=1, sorted=False).indices
+        maxima = grouped.amax(dim=1)
+        # several times faster than torch.topk
+        parts = map_over_cores(lambda part: np.argpartition(part, groups - k, axis=1)[:, groups - k :], maxima)
+        chosen = torch.from_numpy(np.concatenate(parts))
         inside = grouped.gather(2, chosen[:, None].expand(-1, size, -1)).flatten(1)
         values = torch.cat([inside, values[:, size * groups :]], dim=1)
     start = values.shape[1] - k

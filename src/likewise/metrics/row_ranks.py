@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -41,13 +42,14 @@ class _ClassRows:
         inputs: queries, references and their similarity.
         classes: the labels.
         needs: which counts are needed.
+        threads: how many threads rank queries at once.
     """
 
-    def __init__(self, inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> None:
+    def __init__(self, inputs: MetricInputs, classes: Groups, needs: CountNeeds, threads: int) -> None:
         self.classes, self.needs = classes, needs
         self.order = classes.references.argsort(stable=True)
         self.starts = classes.sizes.cumsum(0) - classes.sizes
-        self.rows = SimilarityRows(inputs, needs, self.order)
+        self.rows = SimilarityRows(inputs, needs, self.order, threads=threads)
         self.ids = None if inputs.ids is None else replace(inputs.ids, references=inputs.ids.references[self.order])
         self.same_sample: _Members | None = None
         if self.ids is not None:
@@ -118,24 +120,27 @@ MAX_PAIRS = 64
 """The number of references that share an id up to which the excluded pairs are listed."""
 
 
-def rank_by_class(inputs: MetricInputs, classes: Groups, queries: Tensor, needs: CountNeeds) -> Iterator[RankChunk]:
-    """Rank some queries by label.
+def rank_by_class(
+    inputs: MetricInputs, classes: Groups, queries: Tensor, needs: CountNeeds, threads: int
+) -> list[Callable[[], RankChunk]]:
+    """Return functions that rank some queries by label, a chunk each.
 
     Args:
         inputs: queries, references and their similarity.
         classes: the labels.
         queries: indices of the queries; each must have a reference of its class.
         needs: which counts are needed.
+        threads: how many of the functions are called at once.
     """
     if not len(queries):
-        return
-    class_rows = _ClassRows(inputs, classes, needs)
+        return []
+    class_rows = _ClassRows(inputs, classes, needs, threads)
     codes = classes.queries[queries]
     # queries with similar numbers of positives are neighbors, which saves padding, and so are those of a class
     sizes, order = (classes.sizes[codes] * len(classes.sizes) + codes).sort(stable=True)
     sizes, queries = sizes // len(classes.sizes), queries[order]
-    for chunk in track(class_rows.rows.split_queries(sizes.tolist()), "ranks"):
-        yield class_rows.rank(queries[chunk], int(sizes[chunk.stop - 1]))
+    chunks = class_rows.rows.split_queries(sizes.tolist())
+    return [partial(class_rows.rank, queries[chunk], int(sizes[chunk.stop - 1])) for chunk in chunks]
 
 
 def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import torch
 from torch import Tensor
 
@@ -18,14 +20,18 @@ from likewise.metrics.prepared_rows import (
     round_up,
 )
 from likewise.metrics.row_counts import Method, choose_method
-from likewise.metrics.threshold_counts import CHUNK_ENTRIES
+from likewise.metrics.threshold_counts import CHUNK_ENTRIES, make_scratch
 
-CACHE_ENTRIES = 2**23
-"""The number of similarities in a chunk on a CPU: more rows do not make products faster, and they make counting slower.
+CHUNK_ROWS, PARTS = 480, 4
+"""Rows of a chunk on a CPU: fewer make products slower, and more do not make them faster.  With fewer chunks per core
+than the second number, a core that is done would wait for the others."""
 
-After a product, torch's threads wait for more work for some milliseconds and occupy the cores; with smaller chunks, the
-threads that sort would wait for them.
-"""
+
+class _Buffers(threading.local):
+    """The memory of one thread: similarities, which the next chunk overwrites, and a buffer to count in."""
+
+    similarities: Tensor | None = None
+    scratch: Tensor | None = None
 
 
 class SimilarityRows:
@@ -36,9 +42,12 @@ class SimilarityRows:
         needs: which counts the rows are for.
         order: the reference in each column, ``(n,)``; without it, the order of the references.
         extra: bytes per entry of a row that the caller needs in addition to the similarity.
+        threads: how many threads compute rows at once; they share the memory.
     """
 
-    def __init__(self, inputs: MetricInputs, needs: CountNeeds, order: Tensor | None = None, extra: int = 0) -> None:
+    def __init__(
+        self, inputs: MetricInputs, needs: CountNeeds, order: Tensor | None = None, extra: int = 0, threads: int = 1
+    ) -> None:
         embeddings, similarity = inputs.embeddings, inputs.similarity
         dtype, device, width = embeddings.dtype, embeddings.queries.device, embeddings.queries.shape[1]
         center = compute_center(embeddings.references, similarity, dtype)
@@ -50,6 +59,8 @@ class SimilarityRows:
         if 2 * self.references.nbytes <= self.memory:
             self.references.cache()
             self.memory -= self.references.nbytes
+        self.threads = threads
+        self.memory //= threads
         # a similarity and the temporaries of its link; a query and the temporaries of its preparation
         entry_bytes = dtype.itemsize * (4 if similarity.uses_squares else 1) + extra
         self.row_bytes = len(self.references) * entry_bytes + width * 4 * dtype.itemsize
@@ -60,10 +71,14 @@ class SimilarityRows:
             4 * fit_prepared_rows(embeddings.references),
             max(self.row_multiple, fit_rows(self.memory, per_row=64 * dtype.itemsize * width)),
         )
-        self.scratch = embeddings.queries.new_empty(
-            max(CHUNK_ENTRIES, round_up(len(self.references), device)), dtype=torch.float32
-        )
-        self.buffer = embeddings.queries.new_empty(0, dtype=dtype)
+        self._buffers = _Buffers()
+
+    @property
+    def scratch(self) -> Tensor:
+        """The buffer for `count_by_comparing` of this thread."""
+        if self._buffers.scratch is None:
+            self._buffers.scratch = make_scratch(self.device, 4 * round_up(len(self.references), self.device))
+        return self._buffers.scratch
 
     def choose_method(self, positives: int) -> Method:
         """Choose how to count for queries with at most this many positives."""
@@ -83,7 +98,8 @@ class SimilarityRows:
                 row_bytes -= (BYTES_PER_POSITIVE - MERGED_BYTES_PER_POSITIVE) * positives
         rows = fit_rows(int(0.8 * self.memory), per_row=row_bytes)
         if self.device.type == "cpu":
-            rows = min(rows, max(self.row_multiple, fit_rows(CACHE_ENTRIES, per_row=len(self.references))))
+            part = len(self.queries) // (PARTS * self.threads)
+            rows = min(rows, max(self.row_multiple, min(CHUNK_ROWS, part)))
         return rows - rows % self.row_multiple if rows > self.row_multiple else rows
 
     def split_queries(self, positives: list[int]) -> list[slice]:
@@ -99,14 +115,15 @@ class SimilarityRows:
     def compute(self, queries: Tensor) -> Tensor:
         """Compute the similarities of some queries, ``(q, n)``, followed by a few columns of −∞.
 
-        The next call overwrites them, because allocating a new matrix for each chunk would be slow.
+        The next call of the same thread overwrites them, because allocating a new matrix for each chunk would be slow.
         """
         rows, width = len(queries), len(self.references)
         left = torch.nn.functional.pad(self.queries.select(queries), (0, 0, 0, -rows % self.row_multiple))
         shape = (rows, round_up(width, left.device))
-        if self.buffer.numel() < shape[0] * shape[1]:
-            self.buffer = left.new_empty(shape[0] * shape[1])
-        similarities = self.buffer[: shape[0] * shape[1]].view(shape)
+        whole = self._buffers.similarities
+        if whole is None or whole.numel() < shape[0] * shape[1]:
+            self._buffers.similarities = whole = left.new_empty(shape[0] * shape[1])
+        similarities = whole[: shape[0] * shape[1]].view(shape)
         step = similarities.shape[1]
         if not self.references.is_cached:
             step = min(step, round_up(self.reference_chunk, left.device))

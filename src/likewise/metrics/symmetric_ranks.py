@@ -8,15 +8,20 @@ a time.
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from math import ceil
 
 import torch
 from torch import Tensor
 
+from likewise.metrics.candidates import BYTES_PER_NEIGHBOR, get_selection_limit
 from likewise.metrics.chunks import fit_rows
+from likewise.metrics.cores import Cores
 from likewise.metrics.inputs import Groups, MetricInputs
 from likewise.metrics.positives import (
     BYTES_PER_POSITIVE,
@@ -31,14 +36,23 @@ from likewise.metrics.prepared_rows import PreparedRows, multiply, round_up
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
+    compares_faster,
     count_by_comparing,
+    count_by_sorting,
+    exclude,
     get_comparison_limit,
+    make_scratch,
 )
-from likewise.progress import track
 
-MIN_SIZE, MAX_SIZE, MAX_SIZE_ON_DEVICE = 128, 1024, 8192
-"""Rows of a chunk: products smaller than the first number are slow; up to the second, a chunk stays in the caches of a
-CPU; the third hides kernel launches."""
+MIN_SIZE, MAX_SIZE, MAX_SIZE_ON_DEVICE = 128, 1536, 8192
+"""Rows of a chunk: products smaller than the first number are slow; larger ones than the second are not faster on a CPU;
+the third hides kernel launches."""
+
+PART_ROWS = 480
+"""Rows of a product on a CPU, a row multiple: what is counted in it then stays in the caches."""
+
+PARTS, FEW_ROWS = 2, 640
+"""Chunks per core, at least, so that cores finish together; but chunks of at least so many rows."""
 
 MIN_CACHED_SIZE = 4096
 """Rows of a chunk on a GPU that must fit next to all prepared samples: to prepare them for each product costs more than
@@ -64,6 +78,7 @@ class Layout:
         size: rows and columns of every product.
         cache: whether all samples are prepared once.
         halves: whether a product is counted for its rows and its columns, with the counts of all queries in memory.
+        selects: whether only candidates for the first neighbors are looked at (`first_ranks`).
     """
 
     order: Tensor
@@ -74,40 +89,60 @@ class Layout:
     size: int
     cache: bool
     halves: bool
+    selects: bool
+
+    def list_small(self) -> list[tuple[int, int]]:
+        """Return the chunks of small classes."""
+        return [chunk for chunk in self.chunks if chunk[1] <= self.small]
+
+    def get_largest(self, chunk: tuple[int, int]) -> int:
+        """Return the size of the largest class of a chunk, which is its last one."""
+        return int(self.sizes[chunk[1] - 1])
 
 
-def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> Layout | None:
+def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds, threads: int) -> Layout | None:
     """Sort the samples by class and plan chunks within the memory; ``None`` if no class is small enough to profit."""
+    device, dim = inputs.embeddings.queries.device, inputs.embeddings.queries.shape[1]
+    selects = not needs.all_ranks and device.type == "cpu" and inputs.embeddings.dtype == torch.float32
+    if selects:
+        limit = get_selection_limit(len(classes.queries), dim)
+        if (needs.count_neighbors(0) or 0) > limit:
+            return None
+    else:
+        limit = get_comparison_limit(device, dim)
     sizes = classes.sizes[classes.queries]
     order = torch.argsort(sizes * len(classes.sizes) + classes.queries, stable=True)
     codes, sizes = classes.queries[order], sizes[order]
-    n, device = len(order), order.device
+    n = len(order)
     boundaries = [*(torch.nonzero(codes[1:] != codes[:-1]).squeeze(1) + 1).tolist(), n]
-    limit = get_comparison_limit(device, inputs.embeddings.queries.shape[1], needs.all_ranks)
     on_device = device.type != "cpu"
     while True:
         small = int((sizes <= limit + 1).sum())
         if not small or int(sizes[small - 1]) < 2:
             return None
-        budget = inputs.memory - 4 * CHUNK_ENTRIES
-        counts = _count_bytes(inputs, needs) * int((sizes[:small] - 1).sum())
-        largest = int(sizes[small - 1])
-        size, cache = _fit_chunks(inputs, budget - counts, GATHER_BYTES * largest if on_device else 0)
+        budget = inputs.memory - 4 * CHUNK_ENTRIES * threads
+        positives, largest = sizes[:small] - 1, int(sizes[small - 1])
+        if selects:
+            neighbors = positives if needs.first_positives else torch.zeros_like(positives)
+            counts = BYTES_PER_NEIGHBOR * int(neighbors.clamp(min=needs.count_neighbors(0)).sum())
+        else:
+            counts = _count_bytes(inputs, needs) * int(positives.sum())
+        size, cache = _fit_chunks(inputs, budget - counts, GATHER_BYTES * on_device, largest, threads)
         least = min(n, max(MIN_SIZE, 2 * largest))
         if halves := size >= (max(least, min(n, MIN_CACHED_SIZE)) if on_device else least):
             break
         if on_device:  # the counts of a chunk instead of those of all queries
-            size, cache = _fit_chunks(inputs, budget, BYTES_PER_POSITIVE * largest)
+            size, cache = _fit_chunks(inputs, budget, BYTES_PER_POSITIVE, largest, threads)
             if size >= least:
                 break
         limit //= 2  # fewer counts in memory, smaller classes in a chunk
         if not limit:
             return None
-    # chunks of equal size, with space for the class at the end that would be divided
-    size = round_up(min(n, size, ceil(n / ceil(n / size)) + int(sizes[small - 1])), device)
     starts = codes.new_tensor([0, *boundaries])
     first = starts[torch.searchsorted(starts, torch.arange(n, device=device), right=True) - 1]
-    return Layout(order, first, sizes, small, _plan_chunks(boundaries, small, n, size), size, cache, halves)
+    chunks = _plan_chunks(boundaries, small, int(sizes[small - 1]), n, size)
+    size = round_up(max(stop - start for start, stop in chunks), device)
+    return Layout(order, first, sizes, small, chunks, size, cache, halves, selects)
 
 
 def _count_bytes(inputs: MetricInputs, needs: CountNeeds) -> int:
@@ -117,31 +152,34 @@ def _count_bytes(inputs: MetricInputs, needs: CountNeeds) -> int:
     return inputs.embeddings.dtype.itemsize + 8 + (8 if needs.references else 0)
 
 
-def _fit_chunks(inputs: MetricInputs, budget: int, per_row: int = 0) -> tuple[int, bool]:
+def _fit_chunks(inputs: MetricInputs, budget: int, per_positive: int, largest: int, threads: int) -> tuple[int, bool]:
     """Return how many rows a chunk can have, and whether all samples are prepared once."""
     n, width = inputs.embeddings.queries.shape
     item, device = inputs.embeddings.dtype.itemsize, inputs.embeddings.queries.device
     row_bytes = width * item
-    # a chunk of similarities and, on a CPU, a byte for temporary copies
-    per_pair = item + (1 if device.type == "cpu" else 0)
+    # the similarities of two chunks and, on a CPU, a copy of them
+    per_pair = 2 * threads * item if device.type == "cpu" else item
     if device.type == "cpu":
         cache = 2 * n * row_bytes <= budget
     else:
         cache = n * row_bytes + per_pair * min(n, MIN_CACHED_SIZE) ** 2 <= budget
     budget -= n * row_bytes if cache else 0
     # without a cache two chunks of prepared samples; a cache ends with a chunk of zeros
-    prepared = 6 * row_bytes if not cache else 0 if device.type == "cpu" else row_bytes
-    size = fit_rows(budget, per_row=per_row + prepared, per_pair=per_pair)
-    return min(size, MAX_SIZE if device.type == "cpu" else MAX_SIZE_ON_DEVICE, n), cache
+    prepared = 6 * threads * row_bytes if not cache else 0 if device.type == "cpu" else row_bytes
+    size = fit_rows(budget, per_row=per_positive * largest + prepared, per_pair=per_pair)
+    most = MAX_SIZE_ON_DEVICE
+    if device.type == "cpu":
+        most = min(MAX_SIZE, max(FEW_ROWS, 2 * largest, largest + n // (PARTS * threads)))
+    return min(size, most, n), cache
 
 
-def _plan_chunks(boundaries: list[int], small: int, n: int, size: int) -> list[tuple[int, int]]:
-    chunks, start = [], 0
-    while start < small:
-        stop = boundaries[bisect_right(boundaries, min(start + size, small)) - 1]
-        chunks.append((start, stop))
-        start = stop
-    return chunks + [(start, min(start + size, n)) for start in range(small, n, size)]
+def _plan_chunks(boundaries: list[int], small: int, largest: int, n: int, size: int) -> list[tuple[int, int]]:
+    """Divide the rows of small classes into chunks of about equal size, which end where a class ends, and the others."""
+    count = 1 if small <= size else ceil(small / (size - largest))
+    ends = [boundaries[bisect_right(boundaries, ceil(small * (i + 1) / count)) - 1] for i in range(count)]
+    rest = ceil((n - small) / size)
+    ends += [small + ceil((n - small) * (i + 1) / rest) for i in range(rest)]
+    return list(pairwise([0, *ends]))
 
 
 class SymmetricSimilarities:
@@ -149,58 +187,96 @@ class SymmetricSimilarities:
 
     def __init__(self, inputs: MetricInputs, layout: Layout) -> None:
         self.layout, self.similarity = layout, inputs.similarity
-        queries, dtype = inputs.embeddings.queries, inputs.embeddings.dtype
-        self.rows = PreparedRows(queries, layout.order, inputs.similarity, dtype)
+        queries, self.dtype = inputs.embeddings.queries, inputs.embeddings.dtype
+        self.rows = PreparedRows(queries, layout.order, inputs.similarity, self.dtype)
         if layout.cache:
             self.rows.cache(padding=layout.size)
-        self.out = queries.new_empty(layout.size, layout.size, dtype=dtype)
-        self.scratch = queries.new_empty(max(CHUNK_ENTRIES, layout.size), dtype=torch.float32)
+        self._buffers = _Buffers()
+
+    @property
+    def scratch(self) -> Tensor:
+        """The buffer of this thread for functions that count, with space for the similarities of two chunks."""
+        if self._buffers.scratch is None:
+            nbytes = self.layout.size**2 * self.dtype.itemsize
+            self._buffers.scratch = make_scratch(self.layout.order.device, nbytes)
+        return self._buffers.scratch
 
     def take(self, chunk: tuple[int, int]) -> tuple[Tensor, slice]:
         """Return ``size`` prepared samples from the chunk's first row on, and the range of the chunk among them."""
         return self.rows.take(chunk[0], chunk[0] + self.layout.size), slice(0, chunk[1] - chunk[0])
 
     def multiply(self, left: tuple[Tensor, slice], right: tuple[Tensor, slice]) -> Tensor:
-        """Return the similarities of two chunks; the next call overwrites them."""
-        return multiply(left[0], right[0], self.similarity, self.out)[left[1], right[1]]
+        """Return the similarities of two chunks; the next call of the same thread overwrites them."""
+        return self._multiply(left[0], right[0])[left[1], right[1]]
+
+    def multiply_parts(self, left: tuple[Tensor, slice], right: tuple[Tensor, slice]) -> Iterator[tuple[slice, Tensor]]:
+        """Yield rows of the left chunk, and their similarities to the right one, which stay in a core's cache."""
+        step = self.layout.size if left[0].device.type != "cpu" else PART_ROWS
+        for start in range(0, left[1].stop, step):
+            rows = slice(start, min(start + step, left[1].stop))
+            yield rows, self._multiply(left[0][start : start + step], right[0])[: rows.stop - start, right[1]]
+
+    def _multiply(self, left: Tensor, right: Tensor) -> Tensor:
+        if self._buffers.products is None:
+            self._buffers.products = left.new_empty(self.layout.size, self.layout.size, dtype=self.dtype)
+        return multiply(left, right, self.similarity, self._buffers.products[: len(left)])
 
 
-def rank_symmetrically(inputs: MetricInputs, layout: Layout, needs: CountNeeds) -> Iterator[RankChunk]:
-    """Rank all queries of small classes that have a positive."""
+class _Buffers(threading.local):
+    """The memory of one thread: similarities of two chunks, and a buffer to count in."""
+
+    products: Tensor | None = None
+    scratch: Tensor | None = None
+
+
+def rank_symmetrically(
+    inputs: MetricInputs, layout: Layout, needs: CountNeeds, cores: Cores
+) -> list[Callable[[], RankChunk]]:
+    """Count for all queries of small classes; return functions that rank those that have a positive, a chunk each."""
     similarities = SymmetricSimilarities(inputs, layout)
-    small = [chunk for chunk in layout.chunks if chunk[1] <= layout.small]
-    largest = layout.sizes[[stop - 1 for _, stop in small]].tolist()  # small classes come first
+    small = layout.list_small()
+
+    def start(i: int) -> tuple[ThresholdCounts, Positives]:
+        return _count_on_diagonal(similarities, small[i], needs)
+
+    def rank(i: int) -> RankChunk:
+        return _make_chunk(layout, small[i], *_count_rows(similarities, layout, i, start(i)))
+
     if not layout.halves:
-        for i in track(range(len(small)), "ranks"):
-            yield _make_chunk(layout, small[i], *_count_rows(similarities, layout, i, largest[i], needs))
-        return
-    results: list[tuple[ThresholdCounts, Positives]] = []
-    for j in track(range(len(layout.chunks)), "ranks"):
-        right = similarities.take(layout.chunks[j])
-        if j < len(small):
-            results.append(_count_on_diagonal(similarities, layout, small[j], largest[j], needs))
-        columns = results[j][0] if j < len(small) else None
-        for i in range(min(j, len(small))):
-            rows = results[i][0]
-            if len(rows.thresholds) or (columns is not None and len(columns.thresholds)):
-                chunk = similarities.multiply(similarities.take(small[i]), right)
-                count_by_comparing(chunk, rows, columns, similarities.scratch)
-    # all kernels are launched before the host waits for a result
-    for chunk_range, (negatives, positives) in zip(small, results, strict=True):
-        yield _make_chunk(layout, chunk_range, negatives, positives)
+        return [partial(rank, i) for i in range(len(small))]
+    counted = cores.map(start, range(len(small)))
+    negatives = [counts for counts, _ in counted]
+
+    def count(pair: tuple[int, int]) -> None:
+        i, j = pair
+        rows, columns = negatives[i], negatives[j] if j < len(small) else None
+        if len(rows.thresholds) or (columns is not None and len(columns.thresholds)):
+            left, right = similarities.take(small[i]), similarities.take(layout.chunks[j])
+            if _compares(rows) and (columns is None or _compares(columns)):
+                for part, values in similarities.multiply_parts(left, right):
+                    count_by_comparing(values, rows.select(part), columns, similarities.scratch)
+            else:
+                count_by_sorting(similarities.multiply(left, right), rows, columns, similarities.scratch)
+
+    cores.map(count, [(i, j) for j in range(len(layout.chunks)) for i in range(min(j, len(small)))], "ranks")
+    # on a GPU, all kernels are launched before the host waits for a result
+    return [partial(_make_chunk, layout, small[i], *counted[i]) for i in range(len(small))]
+
+
+def _compares(counts: ThresholdCounts) -> bool:
+    return counts.thresholds.device.type != "cpu" or compares_faster(len(counts.thresholds))
 
 
 def _count_rows(
-    similarities: SymmetricSimilarities, layout: Layout, i: int, largest: int, needs: CountNeeds
+    similarities: SymmetricSimilarities, layout: Layout, i: int, counted: tuple[ThresholdCounts, Positives]
 ) -> tuple[ThresholdCounts, Positives]:
-    """Count for one chunk of rows, from its products with all chunks."""
-    negatives, positives = _count_on_diagonal(similarities, layout, layout.chunks[i], largest, needs)
-    left = similarities.take(layout.chunks[i])
+    """Count for one chunk of rows, from its products with all chunks, after that with itself."""
+    negatives, left = counted[0], similarities.take(layout.chunks[i])
     for j, chunk in enumerate(layout.chunks):
         if j != i and len(negatives.thresholds):
             values = similarities.multiply(left, similarities.take(chunk))
             count_by_comparing(values, negatives, None, similarities.scratch)
-    return negatives, positives
+    return counted
 
 
 def _make_chunk(layout: Layout, chunk: tuple[int, int], negatives: ThresholdCounts, positives: Positives) -> RankChunk:
@@ -211,17 +287,31 @@ def _make_chunk(layout: Layout, chunk: tuple[int, int], negatives: ThresholdCoun
 
 
 def _count_on_diagonal(
-    similarities: SymmetricSimilarities, layout: Layout, chunk: tuple[int, int], largest: int, needs: CountNeeds
+    similarities: SymmetricSimilarities, chunk: tuple[int, int], needs: CountNeeds
 ) -> tuple[ThresholdCounts, Positives]:
-    start, stop = chunk
+    values, positives, excluded = multiply_on_diagonal(similarities, chunk, needs)
+    negatives = ThresholdCounts.start(positives.similarities)
+    if _compares(negatives):
+        count_by_comparing(values, negatives, None, similarities.scratch, excluded)
+    else:
+        exclude(values, *excluded)
+        count_by_sorting(values, negatives, None, similarities.scratch)
+    return negatives, positives
+
+
+def multiply_on_diagonal(
+    similarities: SymmetricSimilarities, chunk: tuple[int, int], needs: CountNeeds
+) -> tuple[Tensor, Positives, tuple[Tensor, Tensor]]:
+    """Return a chunk's similarities to itself, its positives, and the first and the last column of each row's class.
+
+    The last column is exclusive; the next product of the same thread overwrites the similarities.
+    """
+    (start, stop), layout = chunk, similarities.layout
     samples = similarities.take(chunk)
     values = similarities.multiply(samples, samples)
     rows = torch.arange(stop - start, device=values.device)[:, None]
     first, sizes = layout.first[start:stop, None] - start, layout.sizes[start:stop, None]
-    positions = torch.arange(largest - 1, device=rows.device)
+    positions = torch.arange(layout.get_largest(chunk) - 1, device=rows.device)
     index = first + positions + (positions >= rows - first).long()  # the members of the class without the sample itself
     positives = gather_positives(values, index.clamp(max=stop - start - 1), positions < sizes - 1, needs.references)
-    negatives = ThresholdCounts.start(positives.similarities)
-    excluded = first.squeeze(1), (first + sizes).squeeze(1)
-    count_by_comparing(values, negatives, None, similarities.scratch, excluded)
-    return negatives, positives
+    return values, positives, (first.squeeze(1), (first + sizes).squeeze(1))

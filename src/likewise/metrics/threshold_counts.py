@@ -1,15 +1,16 @@
 """Counts of similarities above each threshold, and of similarities equal to it.
 
-Two functions give the same counts.  `count_by_comparing` reads the similarities once per threshold and writes nothing,
-which is faster for queries with few positives.  The cost of `count_by_sorting` does not depend on their number.
+Two functions give the same counts.  `count_by_comparing` reads the similarities once per threshold, which is faster for
+queries with few positives.  The cost of `count_by_sorting` hardly depends on their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
 
 import numpy as np
 import torch
@@ -17,15 +18,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
+from likewise.metrics.cores import map_over_cores
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-CHUNK_ENTRIES = 2**19
+CHUNK_ENTRIES = 2**18
 """Similarities that are compared at once: few enough to stay in a core's cache from one threshold to the next."""
 
 MAX_COLUMNS = 2**23
-"""Columns that are counted at once: a sum of this many ones is exact in float32."""
+"""Columns that are counted at once on a GPU without Triton: a sum of this many ones is exact in float32."""
+
+MAX_WORDS = 255
+"""Words of eight flags that are added at once: every byte of their sum holds the sum of that byte in all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,8 @@ class ThresholdCounts:
     thresholds: Tensor
     above: Tensor
     ties: Tensor
+    lock: Lock = field(default_factory=Lock, repr=False)
+    """Held while counts are added, because several threads may count for the same rows."""
 
     @staticmethod
     def start(thresholds: Tensor) -> ThresholdCounts:
@@ -49,6 +53,10 @@ class ThresholdCounts:
         dtype = torch.int32 if thresholds.is_cuda else torch.float64
         zeros = torch.zeros(thresholds.shape, dtype=dtype, device=thresholds.device)
         return ThresholdCounts(thresholds, zeros, zeros.clone())
+
+    def select(self, rows: slice) -> ThresholdCounts:
+        """Return the thresholds and the counts of some rows, as views."""
+        return ThresholdCounts(self.thresholds[:, rows], self.above[:, rows], self.ties[:, rows], self.lock)
 
 
 def count_by_comparing(
@@ -64,35 +72,89 @@ def count_by_comparing(
         similarities: ``(m, n)``; −∞ for entries that do not count.
         rows: thresholds of the m rows.
         columns: thresholds of the n columns.
-        scratch: a float32 buffer of at least `CHUNK_ENTRIES` numbers and at least one row.
+        scratch: a buffer of `make_scratch`, for at least one row.
         excluded: the first and the last column (exclusive) of entries of each row that do not count, ``(m,)`` each;
             they may be overwritten.
     """
     if similarities.is_cuda and (count := _load_triton_counter()) is not None:
         count(similarities, rows, columns, excluded)
         return
-    if similarities.shape[1] > MAX_COLUMNS:
+    on_cpu = similarities.device.type == "cpu"
+    if not on_cpu and similarities.shape[1] > MAX_COLUMNS:
         assert columns is None
         assert excluded is None
         for chunk in split_rows(similarities.shape[1], MAX_COLUMNS):
             count_by_comparing(similarities[:, chunk], rows, None, scratch)
         return
+    compare = _compare_with_words if on_cpu else _compare_with_floats
     for chunk in split_rows(len(similarities), fit_rows(CHUNK_ENTRIES, per_row=similarities.shape[1])):
         values = similarities[chunk]
-        flags = scratch[: values.numel()].view(values.shape)
         if excluded is not None:
-            column, (first, stop) = torch.arange(values.shape[1], device=values.device), excluded
-            values.masked_fill_((column >= first[chunk, None]) & (column < stop[chunk, None]), -torch.inf)
+            exclude(values, excluded[0][chunk], excluded[1][chunk])
         if rows is not None:
-            _compare(values, rows, chunk, 1, flags)
+            compare(values, rows, chunk, 1, scratch)
         if columns is not None:
-            _compare(values, columns, slice(None), 0, flags)
+            compare(values, columns, slice(None), 0, scratch)
 
 
-def _compare(values: Tensor, counts: ThresholdCounts, where: slice, dim: int, flags: Tensor) -> None:
-    thresholds = counts.thresholds[:, where]
+def make_scratch(device: torch.device, nbytes: int) -> Tensor:
+    """Create a buffer of bytes, of at least the given number, for the functions that count."""
+    return torch.empty(max(4 * CHUNK_ENTRIES, nbytes), dtype=torch.uint8, device=device)
+
+
+def exclude(values: Tensor, first: Tensor, stop: Tensor) -> None:
+    """Overwrite the entries of each row from its first to its last column (exclusive) with −∞.
+
+    Examples:
+        >>> values = torch.tensor([[0.1, 0.2, 0.3]])
+        >>> exclude(values, torch.tensor([1]), torch.tensor([3]))
+        >>> values
+        tensor([[0.1000,   -inf,   -inf]])
+    """
+    column = torch.arange(values.shape[1], device=values.device)
+    values.masked_fill_((column >= first[:, None]) & (column < stop[:, None]), -torch.inf)
+
+
+def _compare_with_words(values: Tensor, counts: ThresholdCounts, where: slice, dim: int, scratch: Tensor) -> None:
+    """Compare into bytes, and add eight of them at a time: several times faster than torch adds booleans or floats.
+
+    Several thresholds are compared in one call, because threads wait for each other between calls.
+    """
+    numbers, thresholds = values.numpy(), counts.thresholds[:, where].numpy()
+    height, width = numbers.shape
+    padded = -(-width // 8) * 8
+    space = scratch.numpy()
+    sums = np.empty((2, *thresholds.shape), dtype=np.int64)
+    for part in split_rows(len(thresholds), max(1, len(space) // (height * padded))):
+        some = np.expand_dims(thresholds[part], dim + 1)  # (k, m, 1) for rows, (k, 1, n) for columns
+        flags = space[: len(some) * height * padded].reshape(len(some), height, padded)
+        flags[..., width:] = 0
+        is_above = flags[..., :width].view(np.bool_)
+        for row, compare in enumerate((np.greater, np.greater_equal)):
+            compare(numbers, some, out=is_above)
+            sums[row, part] = _add_words(flags.view(np.uint64), dim + 1)[:, : sums.shape[2]]
+    above, ties = torch.from_numpy(sums[0]), torch.from_numpy(sums[1] - sums[0])
+    with counts.lock:
+        counts.above[:, where] += above
+        counts.ties[:, where] += ties
+
+
+def _add_words(words: NDArray[np.uint64], axis: int) -> NDArray[np.int64]:
+    """Add the bytes of each row of each matrix (axis 2), or each byte over all rows (axis 1)."""
+    totals = np.zeros(1, dtype=np.int64)
+    for part in split_rows(words.shape[axis], MAX_WORDS):
+        if axis == 2:
+            sums = np.add.reduce(words[..., part], axis=2).view(np.uint8)
+            totals = totals + sums.reshape(*words.shape[:2], 8).sum(axis=2, dtype=np.int64)
+        else:
+            totals = totals + np.add.reduce(words[:, part], axis=1).view(np.uint8)
+    return totals
+
+
+def _compare_with_floats(values: Tensor, counts: ThresholdCounts, where: slice, dim: int, scratch: Tensor) -> None:
+    flags, thresholds = scratch.view(torch.float32)[: values.numel()].view(values.shape), counts.thresholds[:, where]
     sums = flags.new_empty(2, *thresholds.shape)
-    for index, threshold in enumerate(thresholds.unsqueeze(dim + 1)):  # (m, 1) for rows, (1, n) for columns
+    for index, threshold in enumerate(thresholds.unsqueeze(dim + 1)):
         # zeros and ones as floats: torch compares into floats and adds floats several times faster than booleans
         torch.gt(values, threshold, out=flags)
         torch.sum(flags, dim, out=sums[0, index])
@@ -102,74 +164,88 @@ def _compare(values: Tensor, counts: ThresholdCounts, where: slice, dim: int, fl
     counts.ties[:, where] += (sums[1] - sums[0]).to(counts.ties.dtype)
 
 
-def count_by_sorting(similarities: Tensor, rows: ThresholdCounts) -> None:
-    """Count for full rows by sorting them **in place**; the counts must be zero before.
+def count_by_sorting(
+    similarities: Tensor,
+    rows: ThresholdCounts | None,
+    columns: ThresholdCounts | None = None,
+    scratch: Tensor | None = None,
+) -> None:
+    """Add the counts of a matrix of similarities for its rows, its columns, or both, by sorting it **in place**.
 
     Args:
         similarities: ``(m, n)``; −∞ for entries that do not count.
         rows: thresholds of the m rows.
+        columns: thresholds of the n columns, on a CPU.
+        scratch: a buffer of `make_scratch` for as many similarities; needed for columns, and for views.
     """
-    width = similarities.shape[1]
-    if similarities.device.type != "cpu":
-        ordered = similarities.sort(dim=1).values
+    if columns is not None:
+        assert scratch is not None
+        _count_in_sorted(_copy(similarities.T, scratch), columns)
+    if rows is not None:
+        if scratch is not None and not similarities.is_contiguous():
+            similarities = _copy(similarities, scratch)
+        _count_in_sorted(similarities, rows)
+
+
+def _copy(values: Tensor, scratch: Tensor) -> Tensor:
+    return scratch.view(values.dtype)[: values.numel()].view(values.shape).copy_(values)
+
+
+def _count_in_sorted(values: Tensor, counts: ThresholdCounts) -> None:
+    if not len(counts.thresholds):
+        return
+    if values.device.type != "cpu":
+        ordered = values.sort(dim=1).values
     else:
-        map_over_cores(lambda values: values.sort(axis=1), similarities)
-        ordered = similarities
-    thresholds = rows.thresholds.T.contiguous()
-    above = torch.searchsorted(ordered, thresholds, right=True)
-    rows.above.copy_((width - above).T)
+        map_over_cores(lambda part: part.sort(axis=1), values)
+        ordered = values
+    thresholds, width = counts.thresholds.T.contiguous(), values.shape[1]
+    right = torch.searchsorted(ordered, thresholds, right=True)
+    ties = None
     # where nothing ties, a second search would find the same
-    if similarities.is_cuda or bool((ordered.gather(1, (above - 1).clamp_(min=0)) == thresholds).any()):
-        rows.ties.copy_((above - torch.searchsorted(ordered, thresholds)).T)
+    if values.is_cuda or bool((ordered.gather(1, (right - 1).clamp_(min=0)) == thresholds).any()):
+        ties = right - torch.searchsorted(ordered, thresholds)
+    with counts.lock:
+        counts.above.add_((width - right).T)
+        if ties is not None:
+            counts.ties.add_(ties.T)
 
 
-def map_over_cores(function: Callable[[NDArray[Any]], Result], values: Tensor) -> list[Result]:
-    """Apply a function to one chunk of a CPU tensor per core; chunks are arrays that share the tensor's memory.
-
-    Examples:
-        >>> import torch
-        >>> sum(map_over_cores(len, torch.zeros(7)))
-        7
-    """
-    return call_on_cores(function, np.array_split(values.numpy(), torch.get_num_threads()))
-
-
-def call_on_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Call a function for each item, on as many threads as torch uses.
-
-    numpy sorts floats with vector instructions, which torch does not, and releases the interpreter lock meanwhile.
-
-    Examples:
-        >>> call_on_cores(len, ["a", "bc"])
-        [1, 2]
-    """
-    threads = min(torch.get_num_threads(), len(items))
-    if threads < 2:
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))
-
-
-def get_comparison_limit(device: torch.device, dim: int, all_ranks: bool = True) -> int:
-    """Return the number of thresholds up to which comparing, with half of the products, is the fastest way to count.
+def get_comparison_limit(device: torch.device, dim: int) -> int:
+    """Return the number of thresholds up to which counting in half of the products is the fastest way to count.
 
     Args:
         device: where the similarities are.
         dim: the dimensions of the embeddings: the more, the more half of the products save.
-        all_ranks: whether all ranks are counted, not only the first.
-
-    Examples:
-        >>> import torch
-        >>> [get_comparison_limit(torch.device("cpu"), dim) for dim in (128, 512)]
-        [20, 30]
     """
     if device.type == "cuda" and _load_triton_counter() is not None:
         return 1024
     if device.type != "cpu":
         return 16
-    # nanoseconds per pair on one core: half of a product; sorting or selecting; comparing with one threshold.  What
-    # sorting takes depends on the processor most
-    return int((0.0105 * dim + (7.0 if all_ranks else 1.0)) / 0.4)
+    # nanoseconds per pair on one core: half of a product saves 0.009 per dimension; sorts of short rows save 0.8, but need
+    # more searches, of 0.07 per threshold; where sorts are slow, comparing takes 0.5 per threshold
+    return int((0.009 * dim + 0.8) / 0.07) if sorts_fast() else int((0.009 * dim + 20.0) / 0.5)
+
+
+def compares_faster(thresholds: int) -> bool:
+    """Return whether comparing with this many thresholds is faster than sorting on a CPU."""
+    return thresholds <= (4 if sorts_fast() else 40)
+
+
+@cache
+def sorts_fast() -> bool:
+    """Return whether numpy sorts rows of floats fast on this processor.
+
+    Sorts with vector instructions take one to three nanoseconds per entry; others take more than 20, and so do those
+    with vector instructions on processors that store compressed vectors slowly.
+    """
+    rows = np.random.default_rng(0).standard_normal((5, 8192), dtype=np.float32)
+    times = []
+    for row in rows:
+        start = time.perf_counter()
+        row.sort()
+        times.append(time.perf_counter() - start)
+    return bool(1e9 * min(times) / rows.shape[1] < 8.0)
 
 
 def _load_triton_counter() -> Callable[..., None] | None:

@@ -12,10 +12,10 @@ from torch import Tensor
 from likewise.formula import SimilarityLike
 from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY, fit_rows, split_pairs
+from likewise.metrics.cores import map_over_cores
 from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import PreparedRows, compute_center, multiply, round_up
-from likewise.metrics.threshold_counts import map_over_cores
 from likewise.progress import track
 
 MAX_GRID = 2**18

@@ -18,12 +18,13 @@ from likewise.metrics.inputs import MetricInputs
 from likewise.metrics.positives import RankChunk, count_ranks, gather_positives, make_rank_chunk
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import multiply, round_up
-from likewise.metrics.query_scores import QueryMetric, compute_scores, find_needs, score_queries
+from likewise.metrics.query_scores import QueryMetric, compute_scores, score_queries
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
     count_by_comparing,
     get_comparison_limit,
+    make_scratch,
 )
 
 MAX_PAIRS = 2**27
@@ -114,7 +115,7 @@ def rank_whole(inputs: MetricInputs, metrics: Sequence[QueryMetric]) -> WholeRan
     first, stop = torch.searchsorted(labels, labels), torch.searchsorted(labels, labels, right=True)
     counts = stop - first - 1
     largest = int(counts.max())  # waits for the device
-    limit = get_comparison_limit(device, width, find_needs(metrics).all_ranks)
+    limit = get_comparison_limit(device, width)
     if not 0 < largest <= limit or WHOLE_BYTES_PER_POSITIVE * n * largest > budget:
         return None
     with exact_precision(embeddings.queries):
@@ -132,6 +133,6 @@ def _count(inputs: MetricInputs, order: Tensor, first: Tensor, counts: Tensor, l
     index = first[:, None] + position + (position >= (row - first)[:, None])
     positives = gather_positives(similarities, index.clamp_(max=n - 1), position < counts[:, None], with_index=False)
     negatives = ThresholdCounts.start(positives.similarities)
-    scratch = rows.new_empty(max(CHUNK_ENTRIES, side), dtype=torch.float32)
+    scratch = make_scratch(rows.device, 4 * side)
     count_by_comparing(similarities, negatives, None, scratch, (first, first + counts + 1))
     return WholeRanks(order, counts, negatives, positives.are_finite())

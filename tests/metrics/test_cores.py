@@ -1,0 +1,53 @@
+"""Work on threads: order, errors, and the settings of torch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from likewise.metrics.cores import call_on_cores, map_over_cores, use_cores
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def test_results_are_in_order(threads: int):
+    with use_cores() as cores:
+        assert cores.count == threads
+        assert cores.map(lambda i: i * i, range(50)) == [i * i for i in range(50)]
+        assert cores.map(str, []) == []
+    assert torch.get_num_threads() == threads
+
+
+def test_a_thread_computes_on_one_core_without_gradients(threads: int):
+    with use_cores() as cores:
+        found = set(cores.map(lambda _: (torch.get_num_threads(), torch.is_grad_enabled()), range(8)))
+    assert found == ({(1, False)} if threads == 2 else {(1, True)})
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("threads", [2], indirect=True)
+def test_all_threads_are_used(threads: int):
+    """Each call waits for the other one."""
+    meet = threading.Barrier(threads, timeout=60)
+    assert sorted(call_on_cores(lambda _: meet.wait(), [0, 1])) == [0, 1]
+
+
+def test_an_error_ends_the_work(threads: int):
+    with pytest.raises(ZeroDivisionError), use_cores() as cores:
+        cores.map(lambda i: 1 / i, [1, 0, 2])
+    assert torch.get_num_threads() == threads
+
+
+def test_parts_share_the_memory(threads: int):
+    values = torch.tensor([[3.0, 1.0], [2.0, 0.0], [5.0, 4.0]])
+    map_over_cores(lambda part: part.sort(axis=1), values)
+    assert values.tolist() == [[1.0, 3.0], [0.0, 2.0], [4.0, 5.0]]
