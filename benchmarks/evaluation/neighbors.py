@@ -155,6 +155,11 @@ def time_group(cells: dict[str, Cell], turns: int, clock: str) -> dict[str, Any]
     }
 
 
+def duration(seconds: float) -> str:
+    """Seconds, or milliseconds below one second."""
+    return f"{number(seconds)} s" if seconds >= 1.0 else f"{number(1000.0 * seconds)} ms"
+
+
 def make_tables(report: dict[str, Any]) -> dict[str, str]:
     """The machine, the table beside faiss, and the table of class sizes."""
     facts, cells = report["machine"], report["cells"]
@@ -170,13 +175,13 @@ def make_tables(report: dict[str, Any]) -> dict[str, str]:
             continue
         n, positives = key.split("/")
         base, first, everything = (cell["seconds"][name] for name in ("faiss", "first", "all"))
-        values = f"{number(base)} s | {number(first)} s | {first / base:.2f} | {number(everything)} s"
+        values = f"{duration(base)} | {duration(first)} | {first / base:.2f} | {duration(everything)}"
         lines.append(f"| {int(n):,} | {positives} | {values} | {everything / base:.2f} |")
     rows = ["| 4,000 samples | first neighbors | all metrics |", "| :-- | --: | --: |"]
     tens = cells["classes of 10"]["seconds"]
     for name in CLASSES:
         taken = cells[name]["seconds"]
-        shown = (f"{number(taken[way])} s, {taken[way] / tens[way]:.1f}×" for way in ("first", "all"))
+        shown = (f"{duration(taken[way])}, {taken[way] / tens[way]:.1f}×" for way in ("first", "all"))
         rows.append(f"| {name} | " + " | ".join(shown) + " |")
     return {"neighbors-machine": how, "neighbors-table": "\n".join(lines), "neighbors-classes": "\n".join(rows)}
 

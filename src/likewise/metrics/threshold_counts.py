@@ -224,12 +224,12 @@ def get_comparison_limit(device: torch.device, dim: int) -> int:
         return 16
     # nanoseconds per pair on one core: half of a product saves 0.009 per dimension; sorts of short rows save 0.8, but need
     # more searches, of 0.07 per threshold; where sorts are slow, comparing takes 0.5 per threshold
-    return int((0.009 * dim + 0.8) / 0.07) if sorts_fast() else int((0.009 * dim + 20.0) / 0.5)
+    return int((0.009 * dim + 0.8) / 0.07) if sorts_fast() else int((0.009 * dim + 30.0) / 0.5)
 
 
 def compares_faster(thresholds: int) -> bool:
     """Return whether comparing with this many thresholds is faster than sorting on a CPU."""
-    return thresholds <= (4 if sorts_fast() else 40)
+    return thresholds <= 4 or not sorts_fast()
 
 
 @cache
