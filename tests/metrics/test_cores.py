@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -39,6 +40,12 @@ def test_all_threads_are_used(threads: int):
     """Each call waits for the other one."""
     meet = threading.Barrier(threads, timeout=60)
     assert sorted(call_on_cores(lambda _: meet.wait(), [0, 1])) == [0, 1]
+
+
+def test_threads_of_others_keep_their_cores(threads: int):
+    """A thread that calls torch for the first time meanwhile gets as many as before."""
+    with use_cores(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result() == threads
 
 
 def test_an_error_ends_the_work(threads: int):

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from likewise.formula import Cosine, Dot, Euclidean, Labels, Masks, SquaredEucli
 from likewise.metrics import (
     Ranks,
     candidates,
+    first_ranks,
     prepared_rows,
     ranks,
     retrieval,
@@ -69,19 +71,27 @@ CHUNKED = ("many chunks", "sorted chunks", "candidates", "two threads")
 WAYS = ("chosen", *CHUNKED, *(method.name for method in Method))
 
 
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """Tests may set the number of threads."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, threads: None) -> str:
     """Every way to count, and chunks of a few rows, so that a case of a dozen samples has many."""
-    way, threads = request.param, torch.get_num_threads()
-    if way != "chosen":
-        monkeypatch.setattr(symmetric_ranks, "MIN_SIZE", 2)
-        monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 4)
-        monkeypatch.setattr(similarity_rows.SimilarityRows, "fit_queries", lambda self, positives: 3)
-        monkeypatch.setattr(prepared_rows, "CHUNK_ENTRIES", 4)
-        monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 5)
-        force(way, monkeypatch)
-    yield way
-    torch.set_num_threads(threads)
+    way: str = request.param
+    if way == "chosen":
+        return way
+    monkeypatch.setattr(symmetric_ranks, "MIN_SIZE", 2)
+    monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 4)
+    monkeypatch.setattr(similarity_rows.SimilarityRows, "fit_queries", lambda self, positives: 3)
+    monkeypatch.setattr(prepared_rows, "CHUNK_ENTRIES", 4)
+    monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 5)
+    force(way, monkeypatch)
+    return way
 
 
 def force(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +99,7 @@ def force(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(2 if way == "two threads" else 1)
     monkeypatch.setattr(symmetric_ranks, "compares_faster", lambda thresholds: way != "sorted chunks")
     monkeypatch.setattr(symmetric_ranks, "get_selection_limit", lambda *arguments: 99 * (way == "candidates"))
-    monkeypatch.setattr(candidates, "CROWDED", 99)
+    monkeypatch.setattr(candidates, "ADDED_PER_NEIGHBOR", 99)
     if way in CHUNKED:
         monkeypatch.setattr(symmetric_ranks, "get_comparison_limit", lambda *arguments: 99)
         return
@@ -166,7 +176,7 @@ def test_expected_ranks(way: str):
         assert values == sorted(values, reverse=True)
 
 
-def test_ways_agree(monkeypatch: pytest.MonkeyPatch):
+def test_ways_agree(monkeypatch: pytest.MonkeyPatch, threads: None):
     """Symmetric chunks, masks and every way to count rows give the same counts on real numbers with duplicates."""
     generator = torch.Generator().manual_seed(1)
     labels = torch.cat([torch.randint(0, 12, (240,), generator=generator), torch.full((60,), 12)])
@@ -218,24 +228,38 @@ def test_whole_matrix(monkeypatch: pytest.MonkeyPatch):
     assert whole_ranks.rank_whole(replace(inputs, memory=2**12), metrics) is None
 
 
-def test_threads_and_crowds_change_nothing(monkeypatch: pytest.MonkeyPatch):
-    """The same bits from one and two threads, and wherever candidates become too many; classes of 1 to 40, and ties."""
+FIRST = (("R@1",), ("RP",), ("MAP@R",), ("R@1", "RP", "MAP@R"), ("P@10", "nDCG@10"))
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.01])
+def test_candidates(monkeypatch: pytest.MonkeyPatch, threads: None, spread: float):
+    """The same from one and two threads, and where candidates become too many; classes of 1 to 40, apart or not, and ties."""
     generator = torch.Generator().manual_seed(1)
-    labels = torch.repeat_interleave(torch.arange(41), torch.arange(41))[torch.randperm(820, generator=generator)]
-    x = torch.randn(820, 16, generator=generator) + torch.randn(41, 16, generator=generator)[labels]
+    sizes = torch.arange(41).index_fill_(0, torch.arange(9), 1)
+    labels = torch.repeat_interleave(torch.arange(41), sizes)
+    labels = labels[torch.randperm(len(labels), generator=generator)]
+    x = torch.randn(41, 16, generator=generator)[labels] + spread * torch.randn(len(labels), 16, generator=generator)
     x[::50] = x[0]
-    monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 96)
+    wanted = {metrics: retrieval(x, labels, metrics=metrics) for metrics in FIRST}
+    rank, ways = first_ranks.rank_first_neighbors, []
+
+    def record(*arguments: Any) -> Any:
+        chunks = rank(*arguments)
+        ways.append(chunks is not None)
+        return chunks
+
+    monkeypatch.setattr(sys.modules["likewise.metrics.ranks"], "rank_first_neighbors", record)
     monkeypatch.setattr(symmetric_ranks, "get_selection_limit", lambda *arguments: 99)
-    threads = torch.get_num_threads()
-    for metrics in (("R@1",), ("R@1", "RP", "MAP@R"), ("P@10", "nDCG@10"), ("mAP", "MRR")):
-        wanted = None
-        for count, crowded in product((1, 2), (0, 4, 99)):
-            monkeypatch.setattr(candidates, "CROWDED", crowded)
-            torch.set_num_threads(count)
-            found = retrieval(x, labels, metrics=metrics)
-            wanted = wanted or found
-            assert found == pytest.approx(wanted, abs=1e-12), (metrics, count, crowded)
-    torch.set_num_threads(threads)
+    # several chunks, and several products for each
+    monkeypatch.setattr(symmetric_ranks, "MIN_SIZE", 96)
+    monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 144)
+    monkeypatch.setattr(symmetric_ranks, "FEW_ROWS", 48)
+    for count, added in product((1, 2), (0, 99)):
+        monkeypatch.setattr(candidates, "ADDED_PER_NEIGHBOR", added)
+        torch.set_num_threads(count)
+        for metrics, expected in wanted.items():
+            assert retrieval(x, labels, metrics=metrics) == pytest.approx(expected, abs=1e-12), (metrics, count, added)
+            assert ways.pop() == (added > 0)
 
 
 @pytest.mark.parametrize("halves", [True, False])

@@ -7,7 +7,7 @@ one integer each, which sort as both do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log
 from threading import Lock
 
@@ -18,11 +18,11 @@ from torch import Tensor
 
 from likewise.metrics.positives import Positives, Ties, count_ranks
 
-CROWDED = 4
+ADDED_PER_NEIGHBOR = 4
 """Candidates per neighbor that may be added between two selections; about two are if samples are in random order."""
 
-BYTES_PER_NEIGHBOR = 48
-"""Memory per neighbor: its key; the query and the similarity of each candidate that is added; and temporaries."""
+BYTES_PER_NEIGHBOR = 52
+"""Memory per neighbor: a positive, a key, the query and the similarity of each candidate that is added, temporaries."""
 
 
 class CrowdedError(Exception):
@@ -73,14 +73,16 @@ class Candidates:
     """The negatives of a chunk of queries that may be among their first neighbors.
 
     Args:
-        positives: the positives of the queries.
-        neighbors: how many negatives each query needs, ``(q,)``.
+        positives: the most similar positives of the queries, as many as a query has neighbors.
+        is_finite: whether the similarities of all positives are finite, a scalar.
+        neighbors: how many negatives each query needs, ``(q,)``, at least one.
         thresholds: the lowest similarity of a negative that may matter, ``(q,)`` float32.
         keys: the candidates, sorted: a query in the upper 32 bits, the code of a similarity in the lower ones.
         added: queries and similarities of candidates that are not sorted yet.
     """
 
     positives: Positives
+    is_finite: Tensor
     neighbors: NDArray[np.int64]
     thresholds: NDArray[np.float32]
     keys: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -88,7 +90,7 @@ class Candidates:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._most = CROWDED * int(self.neighbors.sum())
+        self._most = ADDED_PER_NEIGHBOR * int(self.neighbors.sum())
         self._free = self._most
 
     @staticmethod
@@ -98,7 +100,7 @@ class Candidates:
         Args:
             similarities: ``(q, n)``, −∞ for everything but negatives; entries of a row change places.
             positives: the positives of the queries.
-            neighbors: how many negatives each query needs, ``(q,)``.
+            neighbors: how many negatives each query needs, ``(q,)``, at least one.
 
         Raises:
             CrowdedError: if there are too many.
@@ -115,10 +117,12 @@ class Candidates:
         values.partition(values.shape[1] - most, axis=1)
         first = np.sort(values[:, values.shape[1] - most :], axis=1)
         reached = np.where(needed <= most, first[rows, np.maximum(most - needed, 0)], -np.inf)
-        # negatives below all positives never matter
-        last = positives.similarities.numpy()[np.maximum(counts - 1, 0), rows] if counts.any() else reached
+        nearest = positives.similarities[: int(needed.max(initial=1))].clone()
+        # negatives below all of these positives never matter
+        last = nearest.numpy()[np.clip(counts, 1, len(nearest)) - 1, rows] if len(nearest) else reached
         thresholds = np.where(counts > 0, np.maximum(reached, last), np.inf).astype(np.float32)
-        candidates = Candidates(positives, needed, thresholds)
+        kept = replace(positives, similarities=nearest)
+        candidates = Candidates(kept, positives.are_finite(), needed, thresholds)
         # more negatives than were partitioned may tie with the last of them
         row, column = np.nonzero(values >= np.maximum(thresholds, np.finfo(np.float32).min)[:, None])
         candidates.add(row.astype(np.int32), values[row, column])

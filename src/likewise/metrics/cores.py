@@ -7,6 +7,7 @@ cache, and what is counted in it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -54,9 +55,19 @@ class Cores:
         return results
 
 
+class Buffers(threading.local):
+    """The memory of each thread: similarities, which the next chunk overwrites, and a buffer to count in."""
+
+    similarities: Tensor | None = None
+    scratch: Tensor | None = None
+
+
 @contextmanager
 def use_cores(limit: int | None = None) -> Iterator[Cores]:
-    """Start as many threads as torch uses; torch computes on one core in each of them, without gradients.
+    """Start as many threads as torch uses, which share its cores and compute without gradients.
+
+    Meanwhile torch computes on one core in the calling thread, because its other threads would wait actively beside
+    these.
 
     Args:
         limit: the largest number of threads that is useful.
@@ -71,19 +82,27 @@ def use_cores(limit: int | None = None) -> Iterator[Cores]:
     if count < 2:
         yield Cores(None, 1)
         return
-    pool = ThreadPoolExecutor(count, initializer=_prepare_thread, initargs=(total // count,))
-    torch.set_num_threads(1)  # threads of torch wait actively for milliseconds after each call
+    all_started = threading.Barrier(count)
+
+    def prepare() -> None:
+        torch.get_num_threads()  # the first call of a thread would replace a number that was set before it
+        torch.set_num_threads(total // count)
+        torch.set_grad_enabled(False)
+        all_started.wait()
+
+    pool = ThreadPoolExecutor(count)
     try:
+        for started in [pool.submit(prepare) for _ in range(count)]:
+            started.result()
+        torch.set_num_threads(1)
+        # this also changed the number for threads that call torch for the first time
+        restoring = threading.Thread(target=torch.set_num_threads, args=(total,))
+        restoring.start()
+        restoring.join()
         yield Cores(pool, count)
     finally:
+        torch.set_num_threads(total)
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(total)  # threads that start later use the number that was set last
-
-
-def _prepare_thread(threads: int) -> None:
-    """Settings of torch that each thread has on its own."""
-    torch.set_num_threads(threads)
-    torch.set_grad_enabled(False)
 
 
 def call_on_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

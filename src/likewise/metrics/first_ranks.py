@@ -35,7 +35,7 @@ def rank_first_neighbors(
 
 def _make_chunk(layout: Layout, chunk: tuple[int, int], candidates: Candidates) -> RankChunk:
     samples, positives = layout.order[chunk[0] : chunk[1]], candidates.positives
-    return make_rank_chunk(samples, positives.counts, None, candidates.rank(), positives.are_finite())
+    return make_rank_chunk(samples, positives.counts, None, candidates.rank(), candidates.is_finite)
 
 
 class _Selection:
@@ -63,22 +63,22 @@ class _Selection:
 
     def _plan(self) -> list[list[tuple[int, int]]]:
         """Pairs of chunks that are read between two selections."""
-        stages: list[list[tuple[int, int]]] = []
+        rounds: list[list[tuple[int, int]]] = []
         count, known = len(self.layout.chunks), 1
         for distance in range(1, count // 2 + 1):
             if 2 * distance - 1 >= known:
-                stages.append([])
+                rounds.append([])
                 known = GROWTH * (2 * distance - 1)
             # the last diagonal of an even number of chunks has each pair twice
             rows = range(count // 2 if 2 * distance == count else count)
             pairs = [(i, (i + distance) % count) for i in rows]
-            stages[-1] += [pair for pair in pairs if min(pair) < len(self.candidates)]
-        return stages
+            rounds[-1] += [pair for pair in pairs if min(pair) < len(self.candidates)]
+        return rounds
 
     def _start(self, chunk: tuple[int, int]) -> Candidates:
         """Select from a chunk's product with itself."""
         values, positives, (first, stop) = multiply_on_diagonal(self.similarities, chunk, self.needs)
-        members = first[:, None] + torch.arange(self.layout.get_largest(chunk))
+        members = first[:, None] + torch.arange(self.layout.largest[chunk])
         values.scatter_(1, torch.minimum(members, stop[:, None] - 1), -torch.inf)
         neighbors = torch.tensor([self.needs.count_neighbors(count) for count in positives.counts.tolist()])
         return Candidates.start(values, positives, neighbors)
@@ -86,10 +86,10 @@ class _Selection:
     def _read(self, pair: tuple[int, int]) -> None:
         """Add the candidates among the similarities of two chunks, for the queries of both."""
         left, right = (self.similarities.take(self.layout.chunks[i]) for i in pair)
-        for part, values in self.similarities.multiply_parts(left, right):
+        for rows, values in self.similarities.multiply_few_rows(left, right):
             for dim, i in enumerate(pair):
                 if i < len(self.candidates):
-                    self._add(self.candidates[i], values.numpy(), dim, part.start)
+                    self._add(self.candidates[i], values.numpy(), dim, rows.start)
 
     def _add(self, candidates: Candidates, values: NDArray[np.float32], dim: int, start: int) -> None:
         """Add the candidates among the similarities of some rows, from ``start`` on, for the rows or the columns."""

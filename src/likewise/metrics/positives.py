@@ -1,12 +1,12 @@
 """Positives of queries, and the number of negatives above and tied with each of them.
 
-Positives are ordered among themselves, and only negatives are counted.  A positive is compared with negatives from
-products of the same shape as the product that its similarity comes from, so that equal vectors tie exactly and rounding
-does not affect their order.
+Positives are ordered among themselves, and only negatives are counted.  All products have sides that are row multiples,
+so that equal vectors tie exactly and rounding does not affect their order.
 
-Two modules compute these counts:
+Three modules compute these counts:
 
 - `symmetric_ranks`: queries among themselves by label, with few positives each; half of the products suffice.
+- `first_ranks`: the same, for the first neighbors only.
 - `row_ranks`: any queries, references and relation; a few full rows of similarities at a time, counted in the way that
   `row_counts` chooses.
 """
@@ -83,7 +83,7 @@ class CountNeeds:
         """Return how many negatives must be counted for a query with this many positives; ``None`` for all."""
         if self.all_ranks:
             return None
-        return max(self.first, positives if self.first_positives else 1)
+        return max(1, self.first, positives if self.first_positives else 1)
 
 
 @dataclass(frozen=True, eq=False)

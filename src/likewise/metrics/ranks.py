@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
+from math import ceil
 from typing import TypeVar
 
 import torch
@@ -17,8 +19,10 @@ from likewise.metrics.first_ranks import rank_first_neighbors
 from likewise.metrics.inputs import Exclusion, Groups, MetricInputs, Relevance, check_inputs
 from likewise.metrics.positives import CountNeeds, RankChunk, merge_chunks
 from likewise.metrics.precision import exact_precision
+from likewise.metrics.prepared_rows import ROW_MULTIPLE
 from likewise.metrics.row_ranks import rank_by_class, rank_by_mask
 from likewise.metrics.symmetric_ranks import plan_layout, rank_symmetrically
+from likewise.metrics.threshold_counts import CHUNK_ENTRIES
 from likewise.progress import track
 
 Result = TypeVar("Result")
@@ -187,14 +191,23 @@ def map_rank_chunks(
         if classes is None:
             return _apply(rank_by_mask(inputs, needs), function, entries)
         results = []
-        with use_cores(None if inputs.embeddings.queries.device.type == "cpu" else 1) as cores:
+        with use_cores(_limit_cores(inputs)) as cores:
             for chunks in _list_chunks(inputs, classes, needs, cores):
                 if cores.count == 1:
                     results += _apply((make() for make in track(chunks, "ranks")), function, entries)
                 else:
-                    each = cores.map(lambda make: _apply([make()], function, 1), chunks, "ranks")
-                    results += [result for found in each for result in found]
+                    results += chain(*cores.map(lambda make: _apply([make()], function, 1), chunks, "ranks"))
+                del chunks  # and the counts of its queries, before there are others
         return results
+
+
+def _limit_cores(inputs: MetricInputs) -> int:
+    """Return how many threads can have a few full rows of similarities each, within the memory; one for a GPU."""
+    embeddings = inputs.embeddings
+    if embeddings.queries.device.type != "cpu":
+        return 1
+    least = 4 * CHUNK_ENTRIES + ROW_MULTIPLE * len(embeddings.references) * embeddings.dtype.itemsize
+    return min(inputs.memory // least, ceil(len(embeddings.queries) / ROW_MULTIPLE))
 
 
 def _apply(chunks: Iterable[RankChunk], function: Callable[[RankChunk], Result], entries: int) -> list[Result]:
@@ -213,5 +226,6 @@ def _list_chunks(
             rank = rank_first_neighbors if layout.selects else rank_symmetrically
             if (chunks := rank(inputs, layout, needs, cores)) is not None:
                 yield chunks
+                del chunks
                 rest[layout.order[: layout.small]] = False
     yield rank_by_class(inputs, classes, rest.nonzero().squeeze(1), needs, cores.count)

@@ -131,8 +131,9 @@ def _check_classes(labels: Array | None, rows: int, device: torch.device, reduce
 def _fit_entries(inputs: MetricInputs) -> int:
     """Return how many positives are scored at once."""
     # a few dozen float64 numbers per positive, which take about a quarter of the memory; on a CPU they stay in its cache
-    most = 2**18 if inputs.embeddings.queries.device.type == "cpu" else 2**20
-    return min(most, max(2**12, inputs.memory // 2**10))
+    if inputs.embeddings.queries.device.type != "cpu":
+        return min(2**20, max(2**12, inputs.memory // 2**10))
+    return min(2**18, max(2**12, inputs.memory // 2**10 // torch.get_num_threads()))  # each thread scores chunks
 
 
 def _divide(

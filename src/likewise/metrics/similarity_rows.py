@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import torch
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
+from likewise.metrics.cores import Buffers
 from likewise.metrics.inputs import MetricInputs
 from likewise.metrics.merged_counts import MERGED_BYTES, MERGED_BYTES_PER_POSITIVE
 from likewise.metrics.positives import BYTES_PER_POSITIVE, CountNeeds
@@ -22,16 +21,9 @@ from likewise.metrics.prepared_rows import (
 from likewise.metrics.row_counts import Method, choose_method
 from likewise.metrics.threshold_counts import CHUNK_ENTRIES, make_scratch
 
-CHUNK_ROWS, PARTS = 480, 4
+CHUNK_ROWS, CHUNKS_PER_CORE = 480, 4
 """Rows of a chunk on a CPU: fewer make products slower, and more do not make them faster.  With fewer chunks per core
 than the second number, a core that is done would wait for the others."""
-
-
-class _Buffers(threading.local):
-    """The memory of one thread: similarities, which the next chunk overwrites, and a buffer to count in."""
-
-    similarities: Tensor | None = None
-    scratch: Tensor | None = None
 
 
 class SimilarityRows:
@@ -71,7 +63,7 @@ class SimilarityRows:
             4 * fit_prepared_rows(embeddings.references),
             max(self.row_multiple, fit_rows(self.memory, per_row=64 * dtype.itemsize * width)),
         )
-        self._buffers = _Buffers()
+        self._buffers = Buffers()
 
     @property
     def scratch(self) -> Tensor:
@@ -98,8 +90,8 @@ class SimilarityRows:
                 row_bytes -= (BYTES_PER_POSITIVE - MERGED_BYTES_PER_POSITIVE) * positives
         rows = fit_rows(int(0.8 * self.memory), per_row=row_bytes)
         if self.device.type == "cpu":
-            part = len(self.queries) // (PARTS * self.threads)
-            rows = min(rows, max(self.row_multiple, min(CHUNK_ROWS, part)))
+            share = len(self.queries) // (CHUNKS_PER_CORE * self.threads)
+            rows = min(rows, max(self.row_multiple, min(CHUNK_ROWS, share)))
         return rows - rows % self.row_multiple if rows > self.row_multiple else rows
 
     def split_queries(self, positives: list[int]) -> list[slice]:

@@ -8,7 +8,6 @@ a time.
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from likewise.metrics.candidates import BYTES_PER_NEIGHBOR, get_selection_limit
 from likewise.metrics.chunks import fit_rows
-from likewise.metrics.cores import Cores
+from likewise.metrics.cores import Buffers, Cores
 from likewise.metrics.inputs import Groups, MetricInputs
 from likewise.metrics.positives import (
     BYTES_PER_POSITIVE,
@@ -48,10 +47,10 @@ MIN_SIZE, MAX_SIZE, MAX_SIZE_ON_DEVICE = 128, 1536, 8192
 """Rows of a chunk: products smaller than the first number are slow; larger ones than the second are not faster on a CPU;
 the third hides kernel launches."""
 
-PART_ROWS = 480
-"""Rows of a product on a CPU, a row multiple: what is counted in it then stays in the caches."""
+FEW_ROWS = 480
+"""Rows of a product on a CPU that is counted at once, a row multiple: it stays in the caches."""
 
-PARTS, FEW_ROWS = 2, 640
+CHUNKS_PER_CORE, LEAST_SIZE = 2, 640
 """Chunks per core, at least, so that cores finish together; but chunks of at least so many rows."""
 
 MIN_CACHED_SIZE = 4096
@@ -62,7 +61,7 @@ BYTES_PER_COUNT = 40
 """Threshold, index and two counts per positive, which are in memory until the pass ends."""
 
 GATHER_BYTES = 48
-"""Memory per positive of a chunk while its similarities are gathered and sorted on a GPU."""
+"""Memory per positive of a chunk while its similarities are gathered and sorted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +74,8 @@ class Layout:
         sizes: the size of each row's class.
         small: how many rows, from the first, belong to classes that are small enough for comparing.
         chunks: first and last row (exclusive) of chunks of at most ``size`` rows; no small class is divided.
-        size: rows and columns of every product.
+        largest: the size of the largest class of each chunk.
+        size: the largest number of rows and columns of a product, a row multiple.
         cache: whether all samples are prepared once.
         halves: whether a product is counted for its rows and its columns, with the counts of all queries in memory.
         selects: whether only candidates for the first neighbors are looked at (`first_ranks`).
@@ -86,6 +86,7 @@ class Layout:
     sizes: Tensor
     small: int
     chunks: list[tuple[int, int]]
+    largest: dict[tuple[int, int], int]
     size: int
     cache: bool
     halves: bool
@@ -94,10 +95,6 @@ class Layout:
     def list_small(self) -> list[tuple[int, int]]:
         """Return the chunks of small classes."""
         return [chunk for chunk in self.chunks if chunk[1] <= self.small]
-
-    def get_largest(self, chunk: tuple[int, int]) -> int:
-        """Return the size of the largest class of a chunk, which is its last one."""
-        return int(self.sizes[chunk[1] - 1])
 
 
 def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds, threads: int) -> Layout | None:
@@ -127,7 +124,7 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds, thread
             counts = BYTES_PER_NEIGHBOR * int(neighbors.clamp(min=needs.count_neighbors(0)).sum())
         else:
             counts = _count_bytes(inputs, needs) * int(positives.sum())
-        size, cache = _fit_chunks(inputs, budget - counts, GATHER_BYTES * on_device, largest, threads)
+        size, cache = _fit_chunks(inputs, budget - counts, GATHER_BYTES * threads, largest, threads)
         least = min(n, max(MIN_SIZE, 2 * largest))
         if halves := size >= (max(least, min(n, MIN_CACHED_SIZE)) if on_device else least):
             break
@@ -142,7 +139,9 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds, thread
     first = starts[torch.searchsorted(starts, torch.arange(n, device=device), right=True) - 1]
     chunks = _plan_chunks(boundaries, small, int(sizes[small - 1]), n, size)
     size = round_up(max(stop - start for start, stop in chunks), device)
-    return Layout(order, first, sizes, small, chunks, size, cache, halves, selects)
+    # the last class of a chunk is its largest
+    largest_classes = dict(zip(chunks, sizes[[stop - 1 for _, stop in chunks]].tolist(), strict=True))
+    return Layout(order, first, sizes, small, chunks, largest_classes, size, cache, halves, selects)
 
 
 def _count_bytes(inputs: MetricInputs, needs: CountNeeds) -> int:
@@ -169,7 +168,7 @@ def _fit_chunks(inputs: MetricInputs, budget: int, per_positive: int, largest: i
     size = fit_rows(budget, per_row=per_positive * largest + prepared, per_pair=per_pair)
     most = MAX_SIZE_ON_DEVICE
     if device.type == "cpu":
-        most = min(MAX_SIZE, max(FEW_ROWS, 2 * largest, largest + n // (PARTS * threads)))
+        most = min(MAX_SIZE, max(LEAST_SIZE, 2 * largest, largest + n // (CHUNKS_PER_CORE * threads)))
     return min(size, most, n), cache
 
 
@@ -183,7 +182,7 @@ def _plan_chunks(boundaries: list[int], small: int, largest: int, n: int, size: 
 
 
 class SymmetricSimilarities:
-    """Chunks of the similarity matrix in a layout's order; all products have one shape and thus one rounding."""
+    """Chunks of the similarity matrix in a layout's order; products have sides that are row multiples."""
 
     def __init__(self, inputs: MetricInputs, layout: Layout) -> None:
         self.layout, self.similarity = layout, inputs.similarity
@@ -191,14 +190,15 @@ class SymmetricSimilarities:
         self.rows = PreparedRows(queries, layout.order, inputs.similarity, self.dtype)
         if layout.cache:
             self.rows.cache(padding=layout.size)
-        self._buffers = _Buffers()
+        self._buffers = Buffers()
 
     @property
     def scratch(self) -> Tensor:
-        """The buffer of this thread for functions that count, with space for the similarities of two chunks."""
+        """The buffer of this thread for functions that count; on a CPU, with space for the similarities of two chunks."""
         if self._buffers.scratch is None:
-            nbytes = self.layout.size**2 * self.dtype.itemsize
-            self._buffers.scratch = make_scratch(self.layout.order.device, nbytes)
+            device, size = self.layout.order.device, self.layout.size
+            nbytes = size**2 * self.dtype.itemsize if device.type == "cpu" else 4 * size
+            self._buffers.scratch = make_scratch(device, nbytes)
         return self._buffers.scratch
 
     def take(self, chunk: tuple[int, int]) -> tuple[Tensor, slice]:
@@ -209,24 +209,19 @@ class SymmetricSimilarities:
         """Return the similarities of two chunks; the next call of the same thread overwrites them."""
         return self._multiply(left[0], right[0])[left[1], right[1]]
 
-    def multiply_parts(self, left: tuple[Tensor, slice], right: tuple[Tensor, slice]) -> Iterator[tuple[slice, Tensor]]:
+    def multiply_few_rows(
+        self, left: tuple[Tensor, slice], right: tuple[Tensor, slice]
+    ) -> Iterator[tuple[slice, Tensor]]:
         """Yield rows of the left chunk, and their similarities to the right one, which stay in a core's cache."""
-        step = self.layout.size if left[0].device.type != "cpu" else PART_ROWS
+        step = self.layout.size if left[0].device.type != "cpu" else FEW_ROWS
         for start in range(0, left[1].stop, step):
             rows = slice(start, min(start + step, left[1].stop))
             yield rows, self._multiply(left[0][start : start + step], right[0])[: rows.stop - start, right[1]]
 
     def _multiply(self, left: Tensor, right: Tensor) -> Tensor:
-        if self._buffers.products is None:
-            self._buffers.products = left.new_empty(self.layout.size, self.layout.size, dtype=self.dtype)
-        return multiply(left, right, self.similarity, self._buffers.products[: len(left)])
-
-
-class _Buffers(threading.local):
-    """The memory of one thread: similarities of two chunks, and a buffer to count in."""
-
-    products: Tensor | None = None
-    scratch: Tensor | None = None
+        if self._buffers.similarities is None:
+            self._buffers.similarities = left.new_empty(self.layout.size, self.layout.size, dtype=self.dtype)
+        return multiply(left, right, self.similarity, self._buffers.similarities[: len(left)])
 
 
 def rank_symmetrically(
@@ -253,8 +248,8 @@ def rank_symmetrically(
         if len(rows.thresholds) or (columns is not None and len(columns.thresholds)):
             left, right = similarities.take(small[i]), similarities.take(layout.chunks[j])
             if _compares(rows) and (columns is None or _compares(columns)):
-                for part, values in similarities.multiply_parts(left, right):
-                    count_by_comparing(values, rows.select(part), columns, similarities.scratch)
+                for some, values in similarities.multiply_few_rows(left, right):
+                    count_by_comparing(values, rows.select(some), columns, similarities.scratch)
             else:
                 count_by_sorting(similarities.multiply(left, right), rows, columns, similarities.scratch)
 
@@ -311,7 +306,7 @@ def multiply_on_diagonal(
     values = similarities.multiply(samples, samples)
     rows = torch.arange(stop - start, device=values.device)[:, None]
     first, sizes = layout.first[start:stop, None] - start, layout.sizes[start:stop, None]
-    positions = torch.arange(layout.get_largest(chunk) - 1, device=rows.device)
+    positions = torch.arange(layout.largest[chunk] - 1, device=rows.device)
     index = first + positions + (positions >= rows - first).long()  # the members of the class without the sample itself
     positives = gather_positives(values, index.clamp(max=stop - start - 1), positions < sizes - 1, needs.references)
     return values, positives, (first.squeeze(1), (first + sizes).squeeze(1))

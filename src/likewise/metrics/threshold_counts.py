@@ -87,7 +87,7 @@ def count_by_comparing(
             count_by_comparing(similarities[:, chunk], rows, None, scratch)
         return
     compare = _compare_with_words if on_cpu else _compare_with_floats
-    for chunk in split_rows(len(similarities), fit_rows(CHUNK_ENTRIES, per_row=similarities.shape[1])):
+    for chunk in split_rows(len(similarities), fit_rows(CHUNK_ENTRIES, per_row=max(8, similarities.shape[1]))):
         values = similarities[chunk]
         if excluded is not None:
             exclude(values, excluded[0][chunk], excluded[1][chunk])
