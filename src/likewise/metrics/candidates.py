@@ -116,16 +116,17 @@ class Candidates:
         most = min(int(needed.max(initial=1)), values.shape[1])
         values.partition(values.shape[1] - most, axis=1)
         first = np.sort(values[:, values.shape[1] - most :], axis=1)
-        reached = np.where(needed <= most, first[rows, np.maximum(most - needed, 0)], -np.inf)
+        lowest = np.where(needed <= most, first[rows, np.maximum(most - needed, 0)], -np.inf)
         nearest = positives.similarities[: int(needed.max(initial=1))].clone()
         # negatives below all of these positives never matter
-        last = nearest.numpy()[np.clip(counts, 1, len(nearest)) - 1, rows] if len(nearest) else reached
-        thresholds = np.where(counts > 0, np.maximum(reached, last), np.inf).astype(np.float32)
+        last = nearest.numpy()[np.clip(counts, 1, len(nearest)) - 1, rows] if len(nearest) else lowest
+        thresholds = np.where(counts > 0, np.maximum(lowest, last), np.inf).astype(np.float32)
         kept = replace(positives, similarities=nearest)
         candidates = Candidates(kept, positives.are_finite(), needed, thresholds)
         # more negatives than were partitioned may tie with the last of them
-        row, column = np.nonzero(values >= np.maximum(thresholds, np.finfo(np.float32).min)[:, None])
-        candidates.add(row.astype(np.int32), values[row, column])
+        reached = values >= np.maximum(thresholds, np.finfo(np.float32).min)[:, None]
+        row, column = np.divmod(np.flatnonzero(reached).astype(np.int32), np.int32(values.shape[1]))
+        candidates.add(row, values[row, column])
         candidates.select()
         return candidates
 
