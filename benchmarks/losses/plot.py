@@ -24,7 +24,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from benchmarks.harness import COLORS, DOCS, GRAY, RESULTS, fill, make_parser, number, times
 
 RESULT = RESULTS / "losses-cpu.json"
-ONE_CORE = RESULTS / "losses-one-core-cpu.json"
 PAGE = DOCS / "benchmarks.md"
 FIGURE = DOCS / "assets" / "figures" / "losses-cpu.svg"
 
@@ -43,11 +42,7 @@ def main() -> None:
     options = parser.parse_args()
     report = json.loads(options.results.read_text())
     draw(report, options.figure)
-    blocks = {name: block(report) for name, block in BLOCKS.items()}
-    if ONE_CORE.exists():
-        report = json.loads(ONE_CORE.read_text())
-        blocks |= {"one-core-machine": machine_block(report), "one-core": speed_block(report)}
-    fill(options.page, blocks)
+    fill(options.page, {name: block(report) for name, block in BLOCKS.items()})
 
 
 # ------------------------------------------------------------------------------------------------ the figure
