@@ -37,7 +37,10 @@ def by_hand(similarities: Tensor, thresholds: Tensor, dim: int) -> tuple[Tensor,
 SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 300, 4), (200, 33, 7), (700, 9, 2), (16, 16, 0)]
 
 
-def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("compare", ["_compare_with_words", "_compare_with_floats"])
+def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch, compare: str):
+    """Also as on devices without Triton."""
+    monkeypatch.setattr(threshold_counts, "_compare_with_words", getattr(threshold_counts, compare))
     monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 100)
     monkeypatch.setattr(threshold_counts, "MAX_WORDS", 9)
     for (height, width, count), dtype in product(SHAPES, (torch.float32, torch.float64)):

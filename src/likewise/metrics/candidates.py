@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from likewise.metrics.merged_counts import order_bits
 from likewise.metrics.positives import Positives, Ties, count_ranks
 
 ADDED_PER_NEIGHBOR = 4
@@ -52,8 +53,8 @@ def encode(values: NDArray[np.float32]) -> NDArray[np.uint32]:
         >>> encode(np.float32([0.5, 0.0, -0.0, -0.5])).tolist() == sorted(encode(np.float32([-0.5, 0.0, 0.0, 0.5])))
         True
     """
-    bits = (values + np.float32(0.0)).view(np.int32)  # −0 becomes 0
-    bits ^= ~(bits >> 31) & _MAGNITUDE
+    bits = order_bits(values)
+    bits ^= _MAGNITUDE
     return bits.view(np.uint32)
 
 

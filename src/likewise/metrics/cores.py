@@ -126,4 +126,5 @@ def map_over_cores(function: Callable[[NDArray[Any]], Result], values: Tensor) -
         >>> sum(map_over_cores(len, torch.zeros(7)))
         7
     """
-    return call_on_cores(function, np.array_split(values.numpy(), torch.get_num_threads()))
+    count = max(1, min(torch.get_num_threads(), len(values)))
+    return call_on_cores(function, np.array_split(values.numpy(), count))

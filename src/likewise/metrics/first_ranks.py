@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from likewise.metrics.candidates import Candidates, CrowdedError
@@ -17,6 +16,7 @@ from likewise.metrics.cores import Cores
 from likewise.metrics.inputs import MetricInputs
 from likewise.metrics.positives import CountNeeds, RankChunk, make_rank_chunk
 from likewise.metrics.symmetric_ranks import Layout, SymmetricSimilarities, multiply_on_diagonal
+from likewise.metrics.threshold_counts import exclude
 
 GROWTH = 3
 """Thresholds rise whenever this many times as many similarities are known."""
@@ -77,11 +77,9 @@ class _Selection:
 
     def _start(self, chunk: tuple[int, int]) -> Candidates:
         """Select from a chunk's product with itself."""
-        values, positives, (first, stop) = multiply_on_diagonal(self.similarities, chunk, self.needs)
-        members = first[:, None] + torch.arange(self.layout.largest[chunk])
-        values.scatter_(1, torch.minimum(members, stop[:, None] - 1), -torch.inf)
-        neighbors = torch.tensor([self.needs.count_neighbors(count) for count in positives.counts.tolist()])
-        return Candidates.start(values, positives, neighbors)
+        values, positives, of_class = multiply_on_diagonal(self.similarities, chunk, self.needs)
+        exclude(values, *of_class)
+        return Candidates.start(values, positives, self.needs.count_each(positives.counts))
 
     def _read(self, pair: tuple[int, int]) -> None:
         """Add the candidates among the similarities of two chunks, for the queries of both."""

@@ -62,12 +62,21 @@ def get_lowest(keys: Tensor) -> int:
 
 
 def _use_bits(values: NDArray[Any], keys: NDArray[Any]) -> None:
-    """Floats order as the integers of their bits do, if those of negative floats are flipped; here in reverse."""
+    np.multiply(order_bits(values), -2, out=keys, dtype=np.int64)
+
+
+def order_bits(values: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Return integers that order as floats do: their bits, of which those of negative floats are flipped.
+
+    Examples:
+        >>> order_bits(np.float32([-2.0, -0.0, 0.0, 1e-45])).tolist()
+        [-1073741825, 0, 0, 1]
+    """
     bits = (values + np.float32(0.0)).view(np.int32)  # −0 becomes 0
     flips = bits >> 31
     flips &= np.int32(2**31 - 1)
     bits ^= flips
-    np.multiply(bits, -2, out=keys, dtype=np.int64)
+    return bits
 
 
 def _use_31_bits(values: NDArray[Any], keys: NDArray[Any]) -> None:

@@ -85,6 +85,15 @@ class CountNeeds:
             return None
         return max(1, self.first, positives if self.first_positives else 1)
 
+    def count_each(self, positives: Tensor) -> Tensor:
+        """Return `count_neighbors` of each query, if not all ranks are needed.
+
+        Examples:
+            >>> CountNeeds(all_ranks=False, first=2, first_positives=True).count_each(torch.tensor([0, 5]))
+            tensor([2, 5])
+        """
+        return (positives if self.first_positives else torch.zeros_like(positives)).clamp(min=max(1, self.first))
+
 
 @dataclass(frozen=True, eq=False)
 class Positives:

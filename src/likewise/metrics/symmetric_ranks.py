@@ -120,8 +120,7 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds, thread
         budget = inputs.memory - 4 * CHUNK_ENTRIES * threads
         positives, largest = sizes[:small] - 1, int(sizes[small - 1])
         if selects:
-            neighbors = positives if needs.first_positives else torch.zeros_like(positives)
-            counts = BYTES_PER_NEIGHBOR * int(neighbors.clamp(min=needs.count_neighbors(0)).sum())
+            counts = BYTES_PER_NEIGHBOR * int(needs.count_each(positives).sum())
         else:
             counts = _count_bytes(inputs, needs) * int(positives.sum())
         size, cache = _fit_chunks(inputs, budget - counts, GATHER_BYTES * threads, largest, threads)

@@ -73,8 +73,8 @@ def count_by_comparing(
         rows: thresholds of the m rows.
         columns: thresholds of the n columns.
         scratch: a buffer of `make_scratch`, for at least one row.
-        excluded: the first and the last column (exclusive) of entries of each row that do not count, ``(m,)`` each;
-            they may be overwritten.
+        excluded: the first and the last column (exclusive) of entries of each row that do not count, ``(m,)`` each, at
+            least one; they may be overwritten.
     """
     if similarities.is_cuda and (count := _load_triton_counter()) is not None:
         count(similarities, rows, columns, excluded)
@@ -103,7 +103,7 @@ def make_scratch(device: torch.device, nbytes: int) -> Tensor:
 
 
 def exclude(values: Tensor, first: Tensor, stop: Tensor) -> None:
-    """Overwrite the entries of each row from its first to its last column (exclusive) with −∞.
+    """Overwrite the entries of each row from its first to its last column (exclusive) with −∞, at least one of them.
 
     Examples:
         >>> values = torch.tensor([[0.1, 0.2, 0.3]])
@@ -111,8 +111,11 @@ def exclude(values: Tensor, first: Tensor, stop: Tensor) -> None:
         >>> values
         tensor([[0.1000,   -inf,   -inf]])
     """
-    column = torch.arange(values.shape[1], device=values.device)
-    values.masked_fill_((column >= first[:, None]) & (column < stop[:, None]), -torch.inf)
+    if not len(values):
+        return
+    columns = first[:, None] + torch.arange(int((stop - first).max()), device=values.device)
+    last = stop[:, None].clamp(max=values.shape[1]) - 1
+    values.scatter_(1, torch.minimum(columns, last), -torch.inf)
 
 
 def _compare_with_words(values: Tensor, counts: ThresholdCounts, where: slice, dim: int, scratch: Tensor) -> None:
