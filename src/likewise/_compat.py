@@ -99,3 +99,33 @@ def backward_pass() -> int:
     """
     number: int = torch._C._current_graph_task_id()  # since torch 2.1
     return number
+
+
+def is_built_with_onednn() -> bool:
+    """Whether torch contains oneDNN, and the function that `multiply_with_onednn` calls.
+
+    Examples:
+        >>> isinstance(is_built_with_onednn(), bool)
+        True
+    """
+    return torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+def multiply_with_onednn(left: Tensor, right: Tensor, added: Tensor | None = None) -> Tensor:
+    """Return ``left rightᵀ + added``, of float32 on a CPU, computed by oneDNN and without a graph.
+
+    Args:
+        left: ``(m, d)``.
+        right: ``(n, d)``.
+        added: ``(1, n)``.
+
+    Examples:
+        >>> multiply_with_onednn(torch.ones(1, 2), torch.eye(2), torch.tensor([[0.0, 3.0]]))
+        tensor([[1., 4.]])
+    """
+    bias = None if added is None else added.squeeze(0)
+    if not (right.is_contiguous() or right.T.is_contiguous()):
+        right = right.contiguous()
+    # no public function leads here: torch.nn.functional.linear calls MKL (torch 2.0 to 2.13)
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
+    return product

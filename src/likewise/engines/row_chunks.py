@@ -11,7 +11,7 @@ from torch import Tensor
 from likewise._compat import is_transformed
 from likewise.engines.recompute import Results, TouchesGraph, call_recomputed, differentiate, recompute_in_backward
 from likewise.engines.synchronization import cut_batch
-from likewise.formula import PairBatch
+from likewise.formula import PairBatch, multiply_columns, multiply_rows, pays_onednn
 
 RowFunction = Callable[[PairBatch, slice, Sequence[Tensor], bool], Results]
 
@@ -111,18 +111,18 @@ class RowChunks:
         return wholes
 
     def _room(self) -> Tensor | None:
-        """A buffer for the products of every chunk."""
-        if self.has_matrix:
+        """A buffer for the products of every chunk; oneDNN allocates its results."""
+        left, right = self.inputs[0][self.cut[0]], self.inputs[self.factors - 1]
+        if self.has_matrix or pays_onednn(left, right):
             return None
-        columns = len(self.inputs[self.factors - 1])
-        return self.inputs[0].new_empty(self.cut[0].stop - self.cut[0].start, columns)
+        return left.new_empty(len(left), len(right))
 
     def _products(self, inputs: Sequence[Tensor], rows: slice, room: Tensor | None = None) -> Tensor:
         """Inner products of a chunk's anchors with all references; rows of the matrix if the batch holds it."""
         if self.has_matrix:
             return inputs[0][rows]
         left, right = inputs[0][rows], inputs[self.factors - 1]
-        return left @ right.T if room is None else torch.mm(left, right.T, out=room[: len(left)])
+        return multiply_rows(left, right) if room is None else torch.mm(left, right.T, out=room[: len(left)])
 
     def _chunk(self, products: Tensor, rows: slice, others: Sequence[Tensor]) -> PairBatch:
         """Some rows of the batch, with the similarities of these products."""
@@ -164,10 +164,17 @@ class RowChunks:
             assert of_left is not None
             of_left[rows] = by_products
             return
+        left, right = inputs[0][rows], inputs[self.factors - 1]
+        if pays_onednn(left, right):
+            if of_left is not None:
+                of_left[rows] += multiply_rows(by_products, right.T)
+            if of_right is not None:
+                of_right += multiply_columns(by_products, left)
+            return
         if of_left is not None:
-            torch.addmm(of_left[rows], by_products, inputs[self.factors - 1], out=of_left[rows])
+            torch.addmm(of_left[rows], by_products, right, out=of_left[rows])
         if of_right is not None:
-            torch.addmm(of_right, by_products.T, inputs[0][rows], out=of_right)
+            torch.addmm(of_right, by_products.T, left, out=of_right)
 
     def gradients_with_graph(
         self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results

@@ -126,6 +126,10 @@ from likewise.formula.label_rows import MultiLabel as MultiLabel
 from likewise.formula.labels import LabelRelation as LabelRelation
 from likewise.formula.labels import Labels as Labels
 from likewise.formula.labels import PositiveIndex as PositiveIndex
+from likewise.formula.matmul import is_onednn_faster as is_onednn_faster
+from likewise.formula.matmul import multiply_columns as multiply_columns
+from likewise.formula.matmul import multiply_rows as multiply_rows
+from likewise.formula.matmul import pays_onednn as pays_onednn
 from likewise.formula.matrix_losses import RowChunk as RowChunk
 from likewise.formula.matrix_losses import RowHistograms as RowHistograms
 from likewise.formula.matrix_losses import RowMapper as RowMapper
@@ -150,6 +154,7 @@ from likewise.formula.pooling import Pooling as Pooling
 from likewise.formula.pooling import SummedCenters as SummedCenters
 from likewise.formula.precision import full_precision as full_precision
 from likewise.formula.precision import half_of_products as half_of_products
+from likewise.formula.products import multiply_pairs as multiply_pairs
 from likewise.formula.reductions import ClassWeighted as ClassWeighted
 from likewise.formula.reductions import Counted as Counted
 from likewise.formula.reductions import Reduction as Reduction

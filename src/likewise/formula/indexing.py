@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from likewise.formula.products import multiply_pairs
+
 
 def take_rows(matrix: Tensor, index: Tensor) -> Tensor:
     """Return rows of a matrix, with a gradient that does not depend on the order of a GPU's atomic additions.
@@ -52,7 +54,7 @@ def inner_products(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -
     """
     shape = broadcast_shape(rows, columns)
     if _is_chunk(rows, columns):
-        return (take_rows(left, rows.reshape(-1)) @ take_rows(right, columns.reshape(-1)).T).view(shape)
+        return multiply_pairs(take_rows(left, rows.reshape(-1)), take_rows(right, columns.reshape(-1))).view(shape)
     rows, columns = rows.expand(shape).reshape(-1), columns.expand(shape).reshape(-1)
     return (take_rows(left, rows) * take_rows(right, columns)).sum(dim=1).view(shape)
 

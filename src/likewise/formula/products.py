@@ -1,4 +1,4 @@
-"""The matrix product of rows with themselves, whose gradient takes one product instead of two."""
+"""Matrix products of rows with a gradient: that of rows with themselves takes one product instead of two."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise._compat import is_transformed
+from likewise.formula.matmul import multiply_columns, multiply_rows, pays_onednn
 from likewise.formula.precision import autocast_is_on, full_precision
 
 ROWS_PER_DIMENSION = 8
@@ -33,19 +34,16 @@ def multiply_pairs(left: Tensor, right: Tensor, added: Tensor | None = None, fac
         tensor([[6., 2.],
                 [3., 1.]])
     """
-    pays = left is right and left.requires_grad and len(left) <= ROWS_PER_DIMENSION * left.shape[1]
     # the sum of two gradients may exceed the range of float16; under autocast the product has another dtype than the rows
     plain = left.dtype == torch.float16 or autocast_is_on(left) or torch.compiler.is_compiling() or is_transformed()
-    if pays and not plain:
-        products: Tensor = _SelfProduct.apply(left, added, factor)  # type: ignore[no-untyped-call]
-        return products
-    return _multiply(left, right, added, factor)
-
-
-def _multiply(left: Tensor, right: Tensor, added: Tensor | None, factor: float) -> Tensor:
-    if added is not None:
-        return torch.addmm(added, left, right.T, alpha=factor)
-    return left @ right.T if factor == 1.0 else factor * (left @ right.T)
+    if not plain:
+        if left is right and left.requires_grad and len(left) <= ROWS_PER_DIMENSION * left.shape[1]:
+            product: Tensor = _SelfProduct.apply(left, added, factor)  # type: ignore[no-untyped-call]
+            return product
+        if (left.requires_grad or right.requires_grad) and pays_onednn(left, right):
+            product = _PairProduct.apply(left, right, added, factor)  # type: ignore[no-untyped-call]
+            return product
+    return multiply_rows(left, right, added, factor)
 
 
 class _SelfProduct(torch.autograd.Function):
@@ -55,7 +53,7 @@ class _SelfProduct(torch.autograd.Function):
     def forward(ctx: Any, rows: Tensor, added: Tensor | None, factor: float) -> Tensor:
         ctx.save_for_backward(rows)
         ctx.factor = factor
-        return _multiply(rows, rows, added, factor)
+        return multiply_rows(rows, rows, added, factor)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
@@ -63,6 +61,29 @@ class _SelfProduct(torch.autograd.Function):
         is_small = len(rows) <= SMALL_SIDE or torch.is_grad_enabled()
         both = grad + grad.T if is_small else grad.T.clone(memory_format=torch.contiguous_format).add_(grad)
         with full_precision(rows):
-            of_rows = both @ rows
+            of_rows = multiply_rows(both, rows.T)
         of_added = grad.sum(dim=0, keepdim=True) if ctx.needs_input_grad[1] else None
         return of_rows if ctx.factor == 1.0 else ctx.factor * of_rows, of_added, None
+
+
+class _PairProduct(torch.autograd.Function):
+    """``f x yᵀ + a``, whose gradients are ``f g y``, ``f gᵀ x`` and the sum of g over its rows, computed by oneDNN."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, added: Tensor | None, factor: float) -> Tensor:
+        ctx.save_for_backward(left, right)
+        ctx.factor = factor
+        return multiply_rows(left, right, added, factor)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        left, right = ctx.saved_tensors
+        of_left = of_right = of_added = None
+        with full_precision(left):
+            if ctx.needs_input_grad[0]:
+                of_left = multiply_rows(grad, right.T, factor=ctx.factor)
+            if ctx.needs_input_grad[1]:
+                of_right = multiply_columns(grad, left if ctx.factor == 1.0 else ctx.factor * left)
+        if ctx.needs_input_grad[2]:
+            of_added = grad.sum(dim=0, keepdim=True)
+        return of_left, of_right, of_added, None

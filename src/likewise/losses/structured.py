@@ -32,6 +32,7 @@ from likewise.formula import (
     hyper,
     logsumexp,
     map_values,
+    multiply_pairs,
     per_anchor,
     s,
     softplus,
@@ -132,12 +133,12 @@ class AngularLoss(PairLoss):
     @staticmethod
     def _sum_over_negatives(of_anchors: Tensor, c: float, chunk: RowChunk, whole: PairBatch) -> Tensor:
         if chunk.rows == slice(0, whole.shape[0]):
-            return of_anchors @ torch.exp(c * (whole.similarities_among_references() - 1.0)).T
+            return multiply_pairs(of_anchors, torch.exp(c * (whole.similarities_among_references() - 1.0)))
         similarity, (left, right) = whole.similarity, chunk.batch.both_factors()
         assert similarity is not None
 
         def some(of_anchors: Tensor, positives: Tensor) -> Tensor:
-            return of_anchors @ torch.exp(c * (similarity.of_factors(positives, right) - 1.0)).T
+            return multiply_pairs(of_anchors, torch.exp(c * (similarity.of_factors(positives, right) - 1.0)))
 
         positives = torch.split(right, max(len(left), 1))
         return torch.cat([call_recomputed(some, of_anchors, each) for each in positives], dim=1)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise.formula import Similarity
+from likewise._compat import multiply_with_onednn
+from likewise.formula import Similarity, is_onednn_faster
 from likewise.metrics.chunks import fit_rows, split_rows
 
 CHUNK_ENTRIES, CHUNK_ENTRIES_ON_DEVICE = 2**19, 2**22
 """Entries of embeddings that are prepared at once: about the size of a core's cache; enough to hide kernel launches."""
+
+NEW_COLUMNS = 1536
+"""Columns of a product in new memory, if it is copied: it is in a core's cache then."""
 
 ROW_MULTIPLE, ROW_MULTIPLE_ON_DEVICE = 48, 192
 """The sides of products are multiples of this.  Matrix libraries compute the remainder of other sides with other
@@ -134,8 +138,16 @@ def compute_center(embeddings: Tensor, similarity: Similarity, dtype: torch.dtyp
     return (total / len(rows)).to(dtype)
 
 
+def is_in_new_memory(rows: Tensor) -> bool:
+    """Return whether `multiply` allocates its result, because oneDNN does.
+
+    The library does not depend on the sides of a product, so that every pair is rounded the same way.
+    """
+    return rows.device.type == "cpu" and rows.dtype == torch.float32 and is_onednn_faster()
+
+
 def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -> Tensor:
-    """Write the similarities of prepared rows, ``(m, n)``, into ``out``; m and n must be row multiples.
+    """Return the similarities of prepared rows, ``(m, n)``, in ``out`` or new memory; m and n must be row multiples.
 
     Examples:
         >>> import torch
@@ -143,9 +155,10 @@ def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -
         >>> multiply(torch.ones(48, 2), torch.ones(48, 2), Dot(), torch.empty(48, 48))[:1, :3]
         tensor([[2., 2., 2.]])
     """
-    products = torch.mm(left, right.T, out=out)
+    is_new = is_in_new_memory(left)
+    products = multiply_with_onednn(left, right) if is_new else torch.mm(left, right.T, out=out)
     if similarity.uses_squares:
         linked = similarity.of_products(products, similarity.squares(left)[:, None], similarity.squares(right)[None, :])
     else:
         linked = similarity.of_products(products, products.new_empty(0), products.new_empty(0))
-    return out if linked is products else out.copy_(linked)
+    return linked if is_new or linked is products else out.copy_(linked)

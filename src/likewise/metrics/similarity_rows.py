@@ -11,10 +11,12 @@ from likewise.metrics.inputs import MetricInputs
 from likewise.metrics.merged_counts import MERGED_BYTES, MERGED_BYTES_PER_POSITIVE
 from likewise.metrics.positives import BYTES_PER_POSITIVE, CountNeeds
 from likewise.metrics.prepared_rows import (
+    NEW_COLUMNS,
     PreparedRows,
     compute_center,
     fit_prepared_rows,
     get_row_multiple,
+    is_in_new_memory,
     multiply,
     round_up,
 )
@@ -123,10 +125,13 @@ class SimilarityRows:
         if has_padding:  # a product with padded rows does not fit the result
             step = min(step, round_up(CHUNK_ENTRIES // self.row_multiple, left.device))
         buffer = left.new_empty(len(left), step) if has_padding else None
+        if is_in_new_memory(left):
+            step = min(step, NEW_COLUMNS)
         for chunk in split_rows(similarities.shape[1], step):
-            out = similarities[:, chunk] if buffer is None else buffer[:, : chunk.stop - chunk.start]
-            multiply(left, self.references.take(chunk.start, chunk.stop), self.queries.similarity, out)
-            if buffer is not None:
-                similarities[:, chunk] = out[:rows]
+            part = similarities[:, chunk]
+            out = part if buffer is None else buffer[:, : chunk.stop - chunk.start]
+            values = multiply(left, self.references.take(chunk.start, chunk.stop), self.queries.similarity, out)
+            if values is not part:
+                part.copy_(values[:rows])
         similarities[:, width:] = -torch.inf
         return similarities

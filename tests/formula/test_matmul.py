@@ -1,0 +1,127 @@
+"""Products by oneDNN against float64, on every processor: values, gradients, and where plain products are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from likewise import losses
+from likewise._compat import is_built_with_onednn, multiply_with_onednn
+from likewise.formula import matmul as module
+from likewise.formula import multiply_columns, multiply_pairs, multiply_rows
+from likewise.metrics import prepared_rows, retrieval
+
+pytestmark = pytest.mark.skipif(not is_built_with_onednn(), reason="torch has no oneDNN")
+
+CALLS: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use oneDNN for all products, and count them."""
+    CALLS.clear()
+    multiply = multiply_with_onednn
+
+    def count(*args: Tensor) -> Tensor:
+        CALLS.append(1)
+        return multiply(*args)
+
+    for place in (module, prepared_rows):
+        monkeypatch.setattr(place, "is_onednn_faster", lambda: True)
+        monkeypatch.setattr(place, "multiply_with_onednn", count)
+    monkeypatch.setattr(module, "LEAST_MULTIPLICATIONS", 1)
+    monkeypatch.setattr(module, "LEAST_ROWS", 1)
+
+
+def _random(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def _is_close(ours: Tensor, exact: Tensor) -> bool:
+    return torch.allclose(ours.double(), exact, rtol=1e-5, atol=1e-5)
+
+
+LAYOUTS = {
+    "contiguous": lambda m, n: _random(m, n),
+    "transposed": lambda m, n: _random(n, m).T,
+    "columns of a wider matrix": lambda m, n: _random(m, 2 * n)[:, 1 : n + 1],
+    "every other row": lambda m, n: _random(2 * m, n)[::2],
+    "expanded": lambda m, n: _random(m, 1).expand(m, n),
+}
+
+
+@pytest.mark.parametrize("left", LAYOUTS)
+@pytest.mark.parametrize("right", LAYOUTS)
+def test_values_of_any_layout(left: str, right: str) -> None:
+    a, b = LAYOUTS[left](40, 24), LAYOUTS[right](56, 24)
+    assert _is_close(multiply_rows(a, b), a.double() @ b.double().T)
+    a, b = LAYOUTS[left](40, 24), LAYOUTS[right](40, 56)
+    assert _is_close(multiply_columns(a, b), a.double().T @ b.double())
+    assert len(CALLS) == 2
+
+
+def test_added_numbers_and_a_factor() -> None:
+    a, b, c = _random(30, 8), _random(50, 8), _random(1, 50)
+    assert _is_close(multiply_rows(a, b, c, -2.0), -2.0 * a.double() @ b.double().T + c.double())
+    assert CALLS
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+@pytest.mark.parametrize("same", [False, True])
+def test_gradients_once_and_twice(same: bool, factor: float) -> None:
+    left, added, grad = _random(40, 3), _random(1, 40 if same else 50), _random(40, 40 if same else 50)
+    given = [left, added] if same else [left, added, _random(50, 3)]
+
+    def differentiate(inputs: list[Tensor]) -> list[Tensor]:
+        inputs = [each.clone().requires_grad_() for each in inputs]
+        value = multiply_pairs(inputs[0], inputs[0] if same else inputs[2], inputs[1], factor)
+        first = torch.autograd.grad(value, inputs, grad.to(value.dtype), retain_graph=True)
+        again = torch.autograd.grad(value.pow(3).sum(), inputs, create_graph=True)
+        second = torch.autograd.grad(torch.cat([each.flatten() for each in again]).square().sum(), inputs)
+        return [value, *first, *second]
+
+    ours = differentiate(given)
+    assert len(CALLS) >= 3
+    for number, (result, exact) in enumerate(zip(ours, differentiate([each.double() for each in given]), strict=True)):
+        torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-4 * exact.abs().max().item()), number
+
+
+def test_transforms_and_autocast_use_plain_products() -> None:
+    a, b = _random(30, 8), _random(50, 8)
+    assert torch.vmap(lambda row: multiply_pairs(row[None], b)[0])(a).shape == (30, 50)
+    results = torch.func.jvp(lambda rows: multiply_pairs(rows, b).sum(), (a,), (a,))
+    torch.testing.assert_close(results[0], results[1])
+    compiled = torch.compile(multiply_pairs, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(a, b), a @ b.T)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert multiply_pairs(a, b).dtype == torch.bfloat16
+    assert not CALLS
+    assert multiply_rows(a.double(), b.double()).dtype == torch.float64
+    assert not CALLS
+
+
+@pytest.mark.parametrize("kind", [losses.ContrastiveLoss, partial(losses.NormalizedSoftmaxLoss, 20, 16)])
+def test_engines_agree(kind: Callable[..., torch.nn.Module]) -> None:
+    embeddings, labels = _random(80, 16).requires_grad_(), torch.arange(80) % 20
+    results = []
+    for backend in ("dense", "chunked"):
+        CALLS.clear()
+        torch.manual_seed(0)
+        loss = kind(backend=backend)
+        value = loss(embeddings, labels)
+        results.append([value, *torch.autograd.grad(value, [embeddings, *loss.parameters()])])
+        assert len(CALLS) >= 2
+    for dense, chunked in zip(*results, strict=True):
+        torch.testing.assert_close(dense, chunked, rtol=1e-5, atol=1e-7)
+
+
+def test_metrics() -> None:
+    embeddings, labels = _random(200, 16), torch.arange(200) % 20
+    scores = retrieval(embeddings, labels)
+    assert CALLS
+    exact = retrieval(embeddings.double(), labels)
+    assert scores == pytest.approx(exact)
