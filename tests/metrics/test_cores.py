@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -58,3 +62,44 @@ def test_parts_share_the_memory(threads: int):
     values = torch.tensor([[3.0, 1.0], [2.0, 0.0], [5.0, 4.0]])
     map_over_cores(lambda part: part.sort(axis=1), values)
     assert values.tolist() == [[1.0, 3.0], [0.0, 2.0], [4.0, 5.0]]
+
+
+@pytest.mark.parametrize("threads", [2], indirect=True)
+def test_after_an_error_no_call_is_running(threads: int):
+    running, ended = threading.Event(), []
+
+    def compute(i: int) -> None:
+        if i == 0:
+            running.wait(timeout=60)
+            raise ValueError("the first")
+        running.set()
+        time.sleep(0.01)
+        ended.append(i)
+
+    with pytest.raises(ValueError, match="the first"), use_cores() as cores:
+        cores.map(compute, range(50))
+    count = len(ended)
+    time.sleep(0.05)
+    assert count == len(ended)
+
+
+FORK = """
+import multiprocessing, torch
+from likewise.metrics.cores import call_on_cores
+torch.set_num_threads(2)
+lengths = lambda queue=None: call_on_cores(len, ["a", "bc"]) if queue is None else queue.put(lengths())
+before = lengths()
+context = multiprocessing.get_context("fork")
+queue = context.SimpleQueue()
+child = context.Process(target=lengths, args=(queue,))
+child.start()
+child.join(60)
+print(before, child.exitcode, queue.get() if child.exitcode == 0 else None)
+child.kill()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork")
+def test_a_forked_process_starts_its_own_threads():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[1, 2] 0 [1, 2]\n", done.stderr

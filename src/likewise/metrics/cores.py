@@ -7,9 +7,10 @@ cache, and what is counted in it.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -46,13 +47,24 @@ class Cores:
         Returns:
             The results, in the order of the items.
         """
-        calls = map(function, items) if self._pool is None else self._pool.map(function, items)
         with progress(label or "", len(items), "chunk", show=label is not None) as advance:
             results = []
-            for result in calls:
+            for result in map(function, items) if self._pool is None else _map(self._pool, function, items):
                 results.append(result)
                 advance(1)
         return results
+
+
+def _map(pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Yield the results; after an error, no call is running."""
+    calls = [pool.submit(function, item) for item in items]
+    try:
+        for call in calls:
+            yield call.result()
+    finally:
+        for call in calls:
+            call.cancel()
+        wait(calls)
 
 
 class Buffers(threading.local):
@@ -64,7 +76,7 @@ class Buffers(threading.local):
 
 @contextmanager
 def use_cores(limit: int | None = None) -> Iterator[Cores]:
-    """Start as many threads as torch uses, which share its cores and compute without gradients.
+    """Use as many threads as torch does, which share its cores and compute without gradients.
 
     Meanwhile torch computes on one core in the calling thread, because its other threads would wait actively beside
     these.
@@ -82,18 +94,8 @@ def use_cores(limit: int | None = None) -> Iterator[Cores]:
     if count < 2:
         yield Cores(None, 1)
         return
-    all_started = threading.Barrier(count)
-
-    def prepare() -> None:
-        torch.get_num_threads()  # the first call of a thread would replace a number that was set before it
-        torch.set_num_threads(total // count)
-        torch.set_grad_enabled(False)
-        all_started.wait()
-
-    pool = ThreadPoolExecutor(count)
+    pool = _pools.get(count, total // count)
     try:
-        for started in [pool.submit(prepare) for _ in range(count)]:
-            started.result()
         torch.set_num_threads(1)
         # this also changed the number for threads that call torch for the first time
         restoring = threading.Thread(target=torch.set_num_threads, args=(total,))
@@ -102,7 +104,44 @@ def use_cores(limit: int | None = None) -> Iterator[Cores]:
         yield Cores(pool, count)
     finally:
         torch.set_num_threads(total)
-        pool.shutdown(cancel_futures=True)
+
+
+class _Pools:
+    """Threads that wait for the next call, by their number and the number of cores of each; a process that forks has none."""
+
+    def __init__(self) -> None:
+        self._forget()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+    def get(self, count: int, cores: int) -> ThreadPoolExecutor:
+        """Return ``count`` threads, each of which computes on so many cores."""
+        with self._lock:
+            if (count, cores) not in self._pools:
+                self._pools[count, cores] = _start(count, cores)
+            return self._pools[count, cores]
+
+
+_pools = _Pools()
+
+
+def _start(count: int, cores: int) -> ThreadPoolExecutor:
+    all_started = threading.Barrier(count)
+
+    def prepare() -> None:
+        torch.get_num_threads()  # the first call of a thread would replace a number that was set before it
+        torch.set_num_threads(cores)
+        torch.set_grad_enabled(False)
+        all_started.wait()
+
+    pool = ThreadPoolExecutor(count, thread_name_prefix="likewise")
+    for started in [pool.submit(prepare) for _ in range(count)]:
+        started.result()
+    return pool
 
 
 def call_on_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

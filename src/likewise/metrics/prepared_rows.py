@@ -88,7 +88,8 @@ class PreparedRows:
     def cache(self, padding: int = 0) -> None:
         """Prepare all rows now and cache them, followed by at least ``padding`` rows of zeros."""
         rows, columns = self.embeddings.shape
-        cache = self.embeddings.new_zeros(round_up(rows + padding, self.embeddings.device), columns, dtype=self.dtype)
+        cache = self.embeddings.new_empty(round_up(rows + padding, self.embeddings.device), columns, dtype=self.dtype)
+        cache[rows:] = 0.0
         for chunk in split_rows(rows, fit_prepared_rows(cache)):
             cache[chunk] = self._prepare_range(chunk.start, chunk.stop)
         self._cache = cache
