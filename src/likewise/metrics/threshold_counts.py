@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from likewise.formula import is_onednn_faster
 from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.cores import map_over_cores
 
@@ -225,9 +226,10 @@ def get_comparison_limit(device: torch.device, dim: int) -> int:
         return 1024
     if device.type != "cpu":
         return 16
-    # nanoseconds per pair on one core: half of a product saves 0.009 per dimension; sorts of short rows save 0.8, but need
-    # more searches, of 0.07 per threshold; where sorts are slow, comparing takes 0.5 per threshold
-    return int((0.009 * dim + 0.8) / 0.07) if sorts_fast() else int((0.009 * dim + 30.0) / 0.5)
+    # nanoseconds per pair on one core: half of a product; sorts of short rows save 0.8, but need more searches, of 0.07 per
+    # threshold; where sorts are slow, comparing takes 0.5 per threshold
+    half = (0.004 if is_onednn_faster() else 0.009) * dim
+    return int((half + 0.8) / 0.07) if sorts_fast() else int((half + 30.0) / 0.5)
 
 
 def compares_faster(thresholds: int) -> bool:
