@@ -11,6 +11,7 @@ from benchmarks.engines.rows import (
     FEW,
     HEAD_NAMES,
     PEER,
+    ROUNDED,
     Bench,
     Row,
     measure_auto,
@@ -216,7 +217,7 @@ def rate(sizes: Sizes) -> Iterator[Job]:
             yield Job(_row("rate", "-", "torch", size, precision, what="product"), measure_rate, place)
         for loss in ("Multi-similarity", "NT-Xent", "Circle"):
             for precision in PRECISIONS:
-                for what in ("forward", "forward + backward"):
+                for what in ("forward", "forward + backward", *([ROUNDED] if precision == HALF else [])):
                     rank = (0 if precision == HALF and loss == "Multi-similarity" else 1) + 2 * place
                     yield Job(_row("rate", loss, "triton", size, precision, what=what), measure_rate, rank)
 

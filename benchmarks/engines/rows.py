@@ -17,6 +17,7 @@ from benchmarks.engines import truth as truth
 from benchmarks.harness import MIB, Step, relative, summary, take_turns
 from benchmarks.harness.pairings import HEADS, Call, find, make_batch
 from likewise.engines import dispatch, graphs
+from likewise.engines.triton.product import ProductSpec
 
 Row = dict[str, Any]
 
@@ -29,6 +30,9 @@ BY_PROXY = ("Proxy-Anchor",)
 
 SLICE = 64
 """Anchors whose values are compared one by one."""
+
+ROUNDED = "forward + backward, rounded gradients"
+"""A variant that the engine does not offer: gradients by similarities in bfloat16, three products instead of four."""
 
 WHOLE = 2048
 """The largest batch whose whole gradient is compared with float64."""
@@ -309,17 +313,43 @@ def reason(error: BaseException) -> str:
 def measure_rate(bench: Bench, key: Row) -> Row:
     """Operations in a second: of the bare product, of a forward, of a forward and backward (four products)."""
     count = 2.0 * key["size"] ** 2 * bench.dim
-    with products(key["products"]):
+    with products(key["products"]), rounded_gradients(key["what"] == ROUNDED):
         if key["what"] == "product":
             x = bench.batch(key["size"])[0].to(DTYPES[key["input"]])
             row = device_time(lambda: torch.matmul(x, x.T), bench)
         else:
-            both = key["what"] == "forward + backward"
+            both = key["what"] != "forward"
             step = make_step(bench, key, backward=both)
             step()
-            count *= 4.0 if both else 1.0
+            count *= 1.0 if not both else 3.0 if key["what"] == ROUNDED else 4.0
             row = device_time(lambda: run(step), bench)
+            if both:
+                row["gradient_error"] = distance(step.embeddings.grad.double(), true_gradient(bench, key, step))
     return row | {"tflops": round(count / row["median_ms"] / 1e9, 3)}
+
+
+@contextmanager
+def rounded_gradients(asked: bool) -> Iterator[None]:
+    """Round gradients by similarities to bfloat16, which takes one product instead of two, and whose error is measured."""
+    if not asked:
+        yield
+        return
+    graphs.clear()
+    with unittest.mock.patch.object(ProductSpec, "split", False):
+        yield
+    graphs.clear()
+
+
+def true_gradient(bench: Bench, key: Row, step: Step) -> Tensor:
+    """The gradient in float64, computed in chunks from the numbers that the call was given."""
+
+    def compute() -> Tensor:
+        exact = make_call(bench, {**key, "contender": "chunked"}).double()
+        whole = Step(exact, step.embeddings.detach().double(), step.labels)
+        whole()
+        return whole.embeddings.grad
+
+    return bench.remembered(("gradient", key["loss"], key["size"], key["input"]), compute)
 
 
 def run(step: Step) -> None:

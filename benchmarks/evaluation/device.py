@@ -10,6 +10,7 @@ those of the CPU; and between two budgets.  Times are the shortest of several ca
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from functools import partial
@@ -136,18 +137,22 @@ def tune(device: str) -> None:
     """Print the time of the counting kernel by tile, for nine thresholds of rows and columns, and for 58 of rows."""
     from likewise.metrics import triton_counts
     from likewise.metrics.threshold_counts import ThresholdCounts
+    from likewise.metrics.triton_counts import Tile
 
     matrix = torch.randn(8192, 8192, device=device)
     sides = {k: ThresholdCounts.start(torch.randn(k, 8192, device=device)) for k in (9, 58)}
-    for shape in ((32, 128, 8), (32, 256, 8), (32, 256, 16), (16, 256, 8), (64, 128, 8), (64, 64, 4), (32, 128, 4)):
-        triton_counts.HEIGHT, triton_counts.WIDTH, triton_counts.WARPS = shape
-        calls = (
-            lambda: triton_counts.count_on_device(matrix, sides[9], sides[9]),
-            lambda: triton_counts.count_on_device(matrix, sides[58], None),
-        )
+    row_tiles = ((16, 128, 32), (8, 128, 32), (32, 128, 32), (16, 256, 32), (8, 256, 32))
+    for shape, segment in itertools.product(row_tiles, (1024, 2048, 8192)):
+        triton_counts.ROW_TILE = Tile(*shape, segment)
+        calls = [partial(triton_counts.count_on_device, matrix, sides[k], None) for k in (9, 58)]
         for call in calls:
             call()
-        print(shape, [time_call(call, 5, device) for call in calls], "ms", flush=True)
+        print("rows", triton_counts.ROW_TILE, [time_call(call, 5, device) for call in calls], "ms", flush=True)
+    for shape, segment in itertools.product(((512, 8, 1), (512, 4, 1), (512, 16, 1), (256, 8, 1)), (128, 256, 1024)):
+        triton_counts.COLUMN_TILE = Tile(*shape, segment)
+        call = partial(triton_counts.count_on_device, matrix, None, sides[9])
+        call()
+        print("columns", triton_counts.COLUMN_TILE, time_call(call, 5, device), "ms", flush=True)
 
 
 def main() -> None:
@@ -168,7 +173,7 @@ def main() -> None:
         for name, call in CONTENDERS.items():
             call(x, y)
             row["ms"][name] = time_call(partial(call, x, y), 10 if n < 10_000 else 2, options.device)
-        if n < 10_000:
+        if n < 10_000 or n > 100_000:
             row["profile"] = profile_call(x, y)
         report["rows"].append(row)
         print(row, flush=True)

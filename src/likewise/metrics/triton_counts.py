@@ -1,8 +1,13 @@
-"""The Triton kernel that counts for the rows and the columns of a matrix in one pass.  Needs Triton."""
+"""The Triton kernel that compares the rows, or the columns, of a matrix with thresholds.  Needs Triton.
+
+A program compares some lines (rows or columns) with five thresholds of each.  Every thread adds what it counts until the
+program ends, so that the loop contains three instructions for each comparison: the difference, its sign added to the
+count, and the smallest distance, which tells whether anything ties.  Ties are rare; a program that has one counts again.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import triton
 import triton.language as tl
@@ -11,93 +16,123 @@ from torch import Tensor
 if TYPE_CHECKING:
     from likewise.metrics.threshold_counts import ThresholdCounts
 
-HEIGHT, WIDTH, WARPS = 32, 128, 4
-"""Rows and columns of the tile that one program holds in registers, and its warps; counts of at most 1,023 are packed.
+THRESHOLDS = 5
+"""Thresholds of a line that a program compares with."""
 
-Chosen among seven (``python -m benchmarks.evaluation.device --device cuda --tune``).
+
+class Tile(NamedTuple):
+    """The part of the matrix that a program holds in registers.
+
+    Args:
+        lines: the number of rows, or of columns.
+        width: entries of each line that are compared at a time.
+        lanes: counts of each line that are added at the end, because threads share the line.
+        segment: entries of a line that one program compares.
+        warps: the number of warps.
+    """
+
+    lines: int
+    width: int
+    lanes: int
+    segment: int
+    warps: int = 4
+
+
+ROW_TILE, COLUMN_TILE = Tile(16, 128, 32, 2048), Tile(512, 8, 1, 256)
+"""Threads of a warp read neighboring entries: of a row, which they share, or of columns, which each has for itself.
+
+Chosen by ``python -m benchmarks.evaluation.device --device cuda --tune``.
 """
 
 
-@triton.jit(do_not_specialize=["height", "width", "row_count", "row_stride", "column_count", "column_stride"])
+@triton.jit(do_not_specialize=["lines", "length", "count", "stride"])
 def _count(
-    similarities, stride, height, width, excluded_first, excluded_stop,
-    row_thresholds, row_above, row_ties, row_count, row_stride,
-    column_thresholds, column_above, column_ties, column_count, column_stride,
-    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, EXCLUDES: tl.constexpr,
+    similarities, line_stride, step, lines, length, thresholds, above, ties, count, stride,
+    excluded_first, excluded_stop,
+    LINES: tl.constexpr, WIDTH: tl.constexpr, LANES: tl.constexpr, SEGMENT: tl.constexpr, EXCLUDES: tl.constexpr,
 ):  # fmt: skip
-    """Read a tile of similarities once and compare it with every threshold of its rows and of its columns."""
-    rows = tl.program_id(0).to(tl.int64) * HEIGHT + tl.arange(0, HEIGHT)
-    columns = tl.program_id(1).to(tl.int64) * WIDTH + tl.arange(0, WIDTH)
-    row_mask, column_mask = rows < height, columns < width
-    mask = row_mask[:, None] & column_mask[None, :]
-    tile = tl.load(similarities + rows[:, None] * stride + columns[None, :], mask=mask, other=float("-inf"))
+    """Compare a segment of some lines with five thresholds of each."""
+    groups = (count + 4) // 5
+    k = tl.program_id(0) % groups * 5
+    line = tl.program_id(0) // groups * LINES + tl.arange(0, LINES)
+    exists = line < lines
+    begin = tl.program_id(1) * SEGMENT
+    end = tl.minimum(begin + SEGMENT, length)
+    place = tl.arange(0, WIDTH)
+    entries = similarities + line.to(tl.int64)[:, None] * line_stride + (begin + place).to(tl.int64)[None, :] * step
+    first, stop = line, line
     if EXCLUDES:
-        lowest = tl.load(excluded_first + rows, mask=row_mask, other=0)[:, None]
-        highest = tl.load(excluded_stop + rows, mask=row_mask, other=0)[:, None]
-        tile = tl.where((columns[None, :] >= lowest) & (columns[None, :] < highest), float("-inf"), tile)
-    # the smallest distance of an entry to a threshold: ties are rare, and only a tile that has one counts them
-    gap = tl.full([HEIGHT, WIDTH], float("inf"), tile.dtype)
-    for index in range(0, row_count, 3):
-        at = row_thresholds + index * row_stride + rows
-        first, second, third = _load_three(at, row_stride, row_count - index, row_mask)
-        first, second, third = first[:, None], second[:, None], third[:, None]
-        packed = tl.sum(_pack(tile, first, second, third), axis=1)
-        gap = _narrow(gap, tile, first, second, third)
-        _add_three(row_above + index * row_stride + rows, row_stride, packed, row_mask)
-    for index in range(0, column_count, 3):
-        at = column_thresholds + index * column_stride + columns
-        first, second, third = _load_three(at, column_stride, column_count - index, column_mask)
-        first, second, third = first[None, :], second[None, :], third[None, :]
-        packed = tl.sum(_pack(tile, first, second, third), axis=0)
-        gap = _narrow(gap, tile, first, second, third)
-        _add_three(column_above + index * column_stride + columns, column_stride, packed, column_mask)
+        first = tl.load(excluded_first + line, mask=exists, other=0).to(tl.int32)
+        stop = tl.load(excluded_stop + line, mask=exists, other=0).to(tl.int32)
+    at = thresholds + line
+    t0, t1 = _load_threshold(at, k, count, stride, exists), _load_threshold(at, k + 1, count, stride, exists)
+    t2, t3 = _load_threshold(at, k + 2, count, stride, exists), _load_threshold(at, k + 3, count, stride, exists)
+    t4 = _load_threshold(at, k + 4, count, stride, exists)
+    zero, at_entries = tl.zeros([LINES, LANES], tl.int32), entries
+    c0, c1, c2, c3, c4 = zero, zero, zero, zero, zero
+    gap = tl.full([LINES, LANES], float("inf"), t0.dtype)
+    for at_place in range(begin, end, WIDTH):
+        tile = _load_tile(at_entries, at_place + place, end, exists, first, stop, EXCLUDES)
+        at_entries += WIDTH * step
+        d0, d1, d2, d3, d4 = t0 - tile, t1 - tile, t2 - tile, t3 - tile, t4 - tile
+        c0 += _add_signs(d0, LANES)
+        c1 += _add_signs(d1, LANES)
+        c2 += _add_signs(d2, LANES)
+        c3 += _add_signs(d3, LANES)
+        c4 += _add_signs(d4, LANES)
+        near = tl.minimum(tl.minimum(tl.abs(d0), tl.abs(d1)), tl.minimum(tl.abs(d2), tl.abs(d3)))
+        near = tl.reshape(tl.minimum(near, tl.abs(d4)), [LINES, LANES, WIDTH // LANES])
+        gap = tl.minimum(gap, tl.min(near, axis=2))
+    _store(above + line, k, count, stride, exists, -c0)
+    _store(above + line, k + 1, count, stride, exists, -c1)
+    _store(above + line, k + 2, count, stride, exists, -c2)
+    _store(above + line, k + 3, count, stride, exists, -c3)
+    _store(above + line, k + 4, count, stride, exists, -c4)
     if tl.min(tl.min(gap, axis=1), axis=0) == 0:
-        for index in range(0, row_count):
-            at = index * row_stride + rows
-            threshold = tl.load(row_thresholds + at, mask=row_mask, other=float("inf"))[:, None]
-            _add(row_ties + at, tl.sum((tile == threshold).to(tl.int32), axis=1), row_mask)
-        for index in range(0, column_count):
-            at = index * column_stride + columns
-            threshold = tl.load(column_thresholds + at, mask=column_mask, other=float("inf"))[None, :]
-            _add(column_ties + at, tl.sum((tile == threshold).to(tl.int32), axis=0), column_mask)
+        for tied in range(k, tl.minimum(k + 5, count)):
+            threshold = _load_threshold(at, tied, count, stride, exists)
+            equal, at_entries = zero, entries
+            for at_place in range(begin, end, WIDTH):
+                tile = _load_tile(at_entries, at_place + place, end, exists, first, stop, EXCLUDES)
+                at_entries += WIDTH * step
+                flags = tl.reshape((tile == threshold).to(tl.int32), [LINES, LANES, WIDTH // LANES])
+                equal += tl.sum(flags, axis=2)
+            _store(ties + line, tied, count, stride, exists, equal)
 
 
 @triton.jit
-def _load_three(at, stride, left, mask):
-    """Load up to three thresholds; infinity, which nothing exceeds, beyond the last."""
-    zero = tl.zeros_like(mask.to(tl.int32))
-    first = tl.load(at, mask=mask, other=float("inf"))
-    second = tl.load(at + stride, mask=mask & (zero + 1 < left), other=float("inf"))
-    third = tl.load(at + 2 * stride, mask=mask & (zero + 2 < left), other=float("inf"))
-    return first, second, third
+def _load_threshold(at, k, count, stride, exists):
+    """Load a threshold of each line, a column; infinity, which nothing exceeds, beyond the last."""
+    mask = exists & (tl.zeros_like(exists.to(tl.int32)) + k < count)
+    return tl.load(at + k * stride, mask=mask, other=float("inf"))[:, None]
 
 
 @triton.jit
-def _pack(tile, first, second, third):
-    """Return whether an entry exceeds each of three thresholds, in one number, so that one sum serves all three."""
-    return tl.where(tile > first, 1, 0) + tl.where(tile > second, 1024, 0) + tl.where(tile > third, 1048576, 0)
+def _load_tile(entries, place, end, exists, first, stop, EXCLUDES: tl.constexpr):
+    """Load entries of each line; −∞ beyond the end and for entries that are excluded."""
+    tile = tl.load(entries, mask=exists[:, None] & (place < end)[None, :], other=float("-inf"))
+    if EXCLUDES:
+        inside = (place[None, :] >= first[:, None]) & (place[None, :] < stop[:, None])
+        tile = tl.where(inside, float("-inf"), tile)
+    return tile
 
 
 @triton.jit
-def _narrow(gap, tile, first, second, third):
-    """Return the smaller of the gap and the distances to three thresholds."""
-    gap = tl.minimum(gap, tl.abs(tile - first))
-    gap = tl.minimum(gap, tl.abs(tile - second))
-    return tl.minimum(gap, tl.abs(tile - third))
+def _add_signs(difference, LANES: tl.constexpr):
+    """Return minus the number of negative differences of each lane: the sign bit, shifted, is all ones or all zeros."""
+    if difference.dtype == tl.float64:
+        sign = (difference.to(tl.int64, bitcast=True) >> 63).to(tl.int32)
+    else:
+        sign = difference.to(tl.int32, bitcast=True) >> 31
+    return tl.sum(tl.reshape(sign, [sign.shape[0], LANES, sign.shape[1] // LANES]), axis=2)
 
 
 @triton.jit
-def _add_three(at, stride, packed, mask):
-    """Unpack three counts and add them; those beyond the last threshold are zero."""
-    _add(at, packed & 1023, mask)
-    _add(at + stride, (packed >> 10) & 1023, mask)
-    _add(at + 2 * stride, packed >> 20, mask)
-
-
-@triton.jit
-def _add(at, counts, mask):
-    """Add counts; they are integers, so the order of the programs does not change the sum."""
-    tl.atomic_add(at, counts, mask=mask & (counts > 0), sem="relaxed")
+def _store(out, k, count, stride, exists, counts):
+    """Add the counts of all lanes; they are integers, so the order of the programs does not change the sum."""
+    counts = tl.sum(counts, axis=1)
+    mask = exists & (counts > 0) & (tl.zeros_like(counts) + k < count)
+    tl.atomic_add(out + k * stride, counts, mask=mask, sem="relaxed")
 
 
 def count_on_device(
@@ -112,19 +147,23 @@ def count_on_device(
         similarities: ``(m, n)``; −∞ for entries that do not count.
         rows: thresholds of the m rows.
         columns: thresholds of the n columns.
-        excluded: the first and the last column (exclusive) of entries of each row that do not count, ``(m,)`` each.
+        excluded: the first and the last column (exclusive) of entries of each row that do not count, ``(m,)`` each; only
+            for rows.
     """
-    height, width = similarities.shape
-    grid = (triton.cdiv(height, HEIGHT), triton.cdiv(width, WIDTH))
-    row_arguments, column_arguments = _make_arguments(rows, similarities), _make_arguments(columns, similarities)
-    first, stop = (similarities, similarities) if excluded is None else excluded
+    if rows is not None:
+        _launch(similarities, rows, ROW_TILE, excluded)
+    if columns is not None:
+        _launch(similarities.T, columns, COLUMN_TILE, None)
+
+
+def _launch(lines: Tensor, counts: ThresholdCounts, tile: Tile, excluded: tuple[Tensor, Tensor] | None) -> None:
+    (height, length), count = lines.shape, len(counts.thresholds)
+    if not (height and length and count):
+        return
+    grid = (triton.cdiv(height, tile.lines) * triton.cdiv(count, THRESHOLDS), triton.cdiv(length, tile.segment))
+    first, stop = (lines, lines) if excluded is None else excluded
     _count[grid](
-        similarities, similarities.stride(0), height, width, first, stop, *row_arguments, *column_arguments,
-        HEIGHT, WIDTH, excluded is not None, num_warps=WARPS,
+        lines, *lines.stride(), height, length, counts.thresholds, counts.above, counts.ties, count,
+        counts.thresholds.stride(0), first, stop,
+        tile.lines, tile.width, tile.lanes, tile.segment, excluded is not None, num_warps=tile.warps,
     )  # fmt: skip
-
-
-def _make_arguments(counts: ThresholdCounts | None, similarities: Tensor) -> tuple[Any, ...]:
-    if counts is None:  # nothing is read or written
-        return similarities, similarities, similarities, 0, 0
-    return counts.thresholds, counts.above, counts.ties, len(counts.thresholds), counts.thresholds.shape[1]
