@@ -148,6 +148,7 @@ def main() -> None:
     parser = make_parser(__doc__, device=True, quick="a small network", out="caching")
     parser.add_argument("--turns", type=int, default=5, help="of each way")
     parser.add_argument("--minutes", type=float, default=20.0, help="on a GPU: start no row afterwards")
+    parser.add_argument("--any-code", action="store_true", help="on a GPU: keep rows of other code; each says which")
     parser.add_argument("--page", action="store_true", help="fill the page from what was measured before, on a GPU")
     options = parser.parse_args()
     if options.page:

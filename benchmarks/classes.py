@@ -149,6 +149,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, nargs="+", default=[10_000, 50_000, 100_000])
     parser.add_argument("--batch", type=int, help="by default 256 on the CPU and 1,024, as Partial FC, on a GPU")
     parser.add_argument("--minutes", type=float, default=20.0, help="on a GPU: start no row afterwards")
+    parser.add_argument("--any-code", action="store_true", help="on a GPU: keep rows of other code; each says which")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

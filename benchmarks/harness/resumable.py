@@ -30,12 +30,12 @@ def measure_missing(
         head: what the file says about all rows, with ``machine`` and ``arguments``.
         keys: the keys of the rows, the most important first.
         measure: measures a row, in a fresh process.
-        options: with ``device``, ``minutes`` and ``quick``.
+        options: with ``device``, ``minutes``, ``quick`` and ``any_code``: whether rows of other code are kept.
         least: the seconds that a row needs at least.
     """
     journal = Journal(path, head, lambda report: [report["machine"], report["arguments"]])
     if path is not None:
-        journal.take(path, lambda row: row["code"] == fingerprint() and "skipped" not in row)
+        journal.take(path, lambda row: (options.any_code or row["code"] == fingerprint()) and "skipped" not in row)
     device, end = options.device, time.monotonic() + 60.0 * options.minutes
     limit: Any = None if device == "cpu" else torch.cuda.get_device_properties(device).total_memory
     for key in keys:
