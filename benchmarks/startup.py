@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +99,21 @@ def main() -> None:
         fill(PAGE, {f"startup-{device}": block(device) for device in ("cpu", "cuda")})
         return
     options.runs = 2 if options.quick else options.runs
-    rows = measure_commands(options.runs)
-    with tempfile.TemporaryDirectory() as scratch:
-        rows.append(measure_report(Path(scratch), options))
-        rows += measure_trainings(Path(scratch), options)
     packages = versions("torch", "accelerate", "triton", "likewise")
     about = {**machine(options.device), **packages, "load": round(os.getloadavg()[0], 1)}
-    head = {"machine": about, "runs": options.runs, "steps": STEPS}
-    write({**head, "rows": rows}, result_path("startup", options))
+    report: dict[str, Any] = {"machine": about, "runs": options.runs, "steps": STEPS, "rows": []}
+    path = result_path("startup", options)
+    with tempfile.TemporaryDirectory() as scratch:
+        for row in measure(Path(scratch), options):
+            report["rows"].append(row)
+            write(report, path)
+
+
+def measure(scratch: Path, options: argparse.Namespace) -> Iterator[Row]:
+    """All rows, the commands first."""
+    yield from measure_commands(options.runs)
+    yield measure_report(scratch, options)
+    yield from measure_trainings(scratch, options)
 
 
 # ---- commands and imports
@@ -165,13 +172,12 @@ def tell(row: Row) -> Row:
 # ---- a training
 
 
-def measure_trainings(scratch: Path, options: argparse.Namespace) -> list[Row]:
+def measure_trainings(scratch: Path, options: argparse.Namespace) -> Iterator[Row]:
     """The phases of a training up to its first step, with cold and with warm kernels."""
     tasks = {"glyphs": "Glyphs, convnet, 32 px"}
     if options.device != "cpu":
         make_photographs(scratch / "photographs", options.quick)
         tasks["photographs"] = "photographs, efficientnet_lite0, 112 px, bfloat16"
-    rows = []
     for task, name in tasks.items():
         kernels = scratch / f"kernels-{task}"
         run_child(task, scratch, options, keep_kernels(kernels))
@@ -179,8 +185,7 @@ def measure_trainings(scratch: Path, options: argparse.Namespace) -> list[Row]:
             places = [kernels if kind == "warm" else scratch / f"{kernels.name}-{n}" for n in range(options.runs)]
             found = [run_child(task, scratch, options, keep_kernels(place)) for place in places]
             what = "to the first step" + (", cold kernels" if kind == "cold" else "")
-            rows.append(tell({"what": f"{what}: {name}", "bar": BARS[what], **median(found)}))
-    return rows
+            yield tell({"what": f"{what}: {name}", "bar": BARS[what], **median(found)})
 
 
 def keep_kernels(folder: Path) -> dict[str, str]:

@@ -19,7 +19,7 @@ from likewise.engines.dense import DenseEngine, last_uses
 from likewise.engines.indexed import IndexedEngine, IndexedMatrix, collect_numbers, start_others
 from likewise.engines.pair_numbers import PairNumbers, cut_rows
 from likewise.engines.positive_columns import PositiveColumns
-from likewise.engines.recompute import Results, plan_chunks
+from likewise.engines.recompute import Results, count_busy_rows, plan_chunks
 from likewise.engines.row_chunks import RowChunks
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.engines.table_chunks import TableChunks
@@ -217,7 +217,10 @@ class ColumnEngine(IndexedEngine):
         self.columns = relation.positives.index
         # all proxies of a class are in one chunk; the index of a positive outside of it must not be that of another one
         together = self.centers * self.columns.shape[1]
-        self.cut = [slice(0, rows)] if whole else plan_chunks(rows, len(self.anchors), self.anchors, together)
+        least = count_busy_rows(len(self.anchors), self.anchors, together)
+        self.cut = (
+            [slice(0, rows)] if whole else plan_chunks(rows, len(self.anchors), self.anchors, together, least=least)
+        )
         complete = relation.positives.exists is None
         known = PositiveColumns(self.columns, None, width)
         self.positives = known if complete else PositiveColumns.within(self.columns, slice(0, width))

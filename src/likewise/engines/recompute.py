@@ -31,6 +31,9 @@ COPIES = 10
 LEAST_ROWS = 16
 """The smallest number of rows of a chunk: a smaller chunk would read all references for too little work."""
 
+BUSY_ROWS = 4096
+"""Rows of a table whose gradient keeps all multiprocessors of a GPU busy."""
+
 
 def plan_chunks(
     rows: int, columns: int, like: Tensor, together: int = 1, *, copies: int | None = None, least: int | None = None
@@ -58,6 +61,27 @@ def plan_chunks(
     height = max(1, -(-units // number))
     # a rank without rows has one empty chunk
     return [slice(k * together, min(k + height, units) * together) for k in range(0, max(units, 1), height)]
+
+
+def count_busy_rows(columns: int, like: Tensor, together: int = 1) -> int:
+    """Return the smallest number of rows of a table in a chunk: their gradient is a product with one row for each of them.
+
+    A product of fewer rows would leave most of a GPU idle; of a GPU's memory, chunks take at most a sixteenth for it.
+
+    Args:
+        columns: the number of anchors.
+        like: a tensor of the matrix's device and dtype.
+        together: rows that must not be separated, which are counted as one.
+
+    Examples:
+        >>> count_busy_rows(10, torch.zeros(1)) == LEAST_ROWS
+        True
+    """
+    if like.device.type != "cuda":
+        return LEAST_ROWS
+    memory = torch.cuda.get_device_properties(like.device).total_memory
+    rows = min(BUSY_ROWS, memory // (16 * COPIES * max(columns, 1) * like.dtype.itemsize))
+    return max(LEAST_ROWS, rows // together)
 
 
 def call_recomputed(function: Callable[..., Any], *arguments: Any) -> Any:

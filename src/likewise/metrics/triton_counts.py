@@ -38,7 +38,7 @@ class Tile(NamedTuple):
     warps: int = 4
 
 
-ROW_TILE, COLUMN_TILE = Tile(16, 128, 32, 2048), Tile(512, 8, 1, 256)
+ROW_TILE, COLUMN_TILE = Tile(8, 128, 32, 2048), Tile(256, 16, 1, 128, warps=2)
 """Threads of a warp read neighboring entries: of a row, which they share, or of columns, which each has for itself.
 
 Chosen by ``python -m benchmarks.evaluation.device --device cuda --tune``.
@@ -60,6 +60,8 @@ def _count(
     end = tl.minimum(begin + SEGMENT, length)
     place = tl.arange(0, WIDTH)
     entries = similarities + line.to(tl.int64)[:, None] * line_stride + (begin + place).to(tl.int64)[None, :] * step
+    # loads without a mask are four entries wide
+    plain_end = tl.where((tl.program_id(0) // groups + 1) * LINES <= lines, end - WIDTH, -1)
     first, stop = line, line
     if EXCLUDES:
         first = tl.load(excluded_first + line, mask=exists, other=0).to(tl.int32)
@@ -71,9 +73,10 @@ def _count(
     zero, at_entries = tl.zeros([LINES, LANES], tl.int32), entries
     c0, c1, c2, c3, c4 = zero, zero, zero, zero, zero
     gap = tl.full([LINES, LANES], float("inf"), t0.dtype)
+    tile = _load_tile(entries, begin, place, end, plain_end, exists, first, stop, EXCLUDES)
     for at_place in range(begin, end, WIDTH):
-        tile = _load_tile(at_entries, at_place + place, end, exists, first, stop, EXCLUDES)
-        at_entries += WIDTH * step
+        at_entries += WIDTH * step  # the next tile is loaded while this one is compared
+        following = _load_tile(at_entries, at_place + WIDTH, place, end, plain_end, exists, first, stop, EXCLUDES)
         d0, d1, d2, d3, d4 = t0 - tile, t1 - tile, t2 - tile, t3 - tile, t4 - tile
         c0 += _add_signs(d0, LANES)
         c1 += _add_signs(d1, LANES)
@@ -83,6 +86,7 @@ def _count(
         near = tl.minimum(tl.minimum(tl.abs(d0), tl.abs(d1)), tl.minimum(tl.abs(d2), tl.abs(d3)))
         near = tl.reshape(tl.minimum(near, tl.abs(d4)), [LINES, LANES, WIDTH // LANES])
         gap = tl.minimum(gap, tl.min(near, axis=2))
+        tile = following
     _store(above + line, k, count, stride, exists, -c0)
     _store(above + line, k + 1, count, stride, exists, -c1)
     _store(above + line, k + 2, count, stride, exists, -c2)
@@ -93,7 +97,7 @@ def _count(
             threshold = _load_threshold(at, tied, count, stride, exists)
             equal, at_entries = zero, entries
             for at_place in range(begin, end, WIDTH):
-                tile = _load_tile(at_entries, at_place + place, end, exists, first, stop, EXCLUDES)
+                tile = _load_tile(at_entries, at_place, place, end, plain_end, exists, first, stop, EXCLUDES)
                 at_entries += WIDTH * step
                 flags = tl.reshape((tile == threshold).to(tl.int32), [LINES, LANES, WIDTH // LANES])
                 equal += tl.sum(flags, axis=2)
@@ -108,9 +112,13 @@ def _load_threshold(at, k, count, stride, exists):
 
 
 @triton.jit
-def _load_tile(entries, place, end, exists, first, stop, EXCLUDES: tl.constexpr):
+def _load_tile(entries, begin, place, end, plain_end, exists, first, stop, EXCLUDES: tl.constexpr):
     """Load entries of each line; −∞ beyond the end and for entries that are excluded."""
-    tile = tl.load(entries, mask=exists[:, None] & (place < end)[None, :], other=float("-inf"))
+    place = begin + place
+    if begin <= plain_end:
+        tile = tl.load(entries)
+    else:
+        tile = tl.load(entries, mask=exists[:, None] & (place < end)[None, :], other=float("-inf"))
     if EXCLUDES:
         inside = (place[None, :] >= first[:, None]) & (place[None, :] < stop[:, None])
         tile = tl.where(inside, float("-inf"), tile)

@@ -16,7 +16,7 @@ from likewise._compat import is_transformed
 from likewise.engines.triton.kernels import use_device
 
 COLUMNS = 256
-"""Classes of one program."""
+"""Classes of one program, at most."""
 
 
 @triton.jit
@@ -86,7 +86,8 @@ class Blend(torch.autograd.Function):
 def _launch(kernel: Any, across: Tensor, temperature: float, *tensors: Tensor) -> None:
     m, centers, classes = across.shape
     if across.numel():
-        grid = (m, triton.cdiv(classes, COLUMNS))
+        columns = min(COLUMNS, max(32, triton.next_power_of_2(classes)))
+        grid = (m, triton.cdiv(classes, columns))
         with use_device(across.device):
             kernel[grid](
                 across,
@@ -95,5 +96,5 @@ def _launch(kernel: Any, across: Tensor, temperature: float, *tensors: Tensor) -
                 centers,
                 1.0 / temperature,
                 CENTERS=triton.next_power_of_2(centers),
-                COLUMNS=COLUMNS,
+                COLUMNS=columns,
             )

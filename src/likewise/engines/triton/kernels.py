@@ -142,7 +142,13 @@ GRADIENT_SHAPES: Shapes = {
     "half": TileShape(128, 128, 64, 8, 3, 2, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2, 2), "tf32x3": _FLOAT32, "ieee": _FLOAT32,
 }  # fmt: skip
 _POOLED = TileShape(64, 128, 32, 8, 3)
-POOLED_SHAPES: Shapes = {"half": TileShape(64, 128, 64, 8, 3), "tf32": _POOLED, "tf32x3": _POOLED, "ieee": _POOLED}
+_POOLED_EXACT = TileShape(128, 64, 32, 8, 3)
+POOLED_SHAPES: Shapes = {
+    "half": TileShape(64, 128, 64, 8, 3),
+    "tf32": _POOLED,
+    "tf32x3": _POOLED_EXACT,
+    "ieee": _POOLED,
+}
 """For classes with several centers, which need several tiles of registers."""
 GROUP = 8
 """Rows of tiles that are traversed together; see `device_functions`."""
