@@ -115,7 +115,8 @@ class WholeRanks:
         if not number:
             return [0.0] * len(metrics)
         sample, position, above, tied, counts = parts[:, :number]
-        return sum_changes(Ties(sample, position, tied), above + position + 1.0, counts.double(), metrics)
+        rank = (above + position + 1).double()
+        return sum_changes(Ties(sample, position, tied), rank, counts.double(), metrics)
 
 
 def start_reading(values: Tensor) -> Callable[[], Tensor]:
