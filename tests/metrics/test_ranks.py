@@ -219,7 +219,9 @@ def test_whole_matrix(monkeypatch: pytest.MonkeyPatch):
             expected = retrieval(x, labels, metrics=names, similarity=similarity, ties=ties)
             sums, count = whole.summarize(metrics, ties)
             assert count == expected["queries"]
-            assert [each / count for each in sums] == pytest.approx([expected[name] for name in names], rel=0, abs=1e-12)
+            assert [each / count for each in sums] == pytest.approx(
+                [expected[name] for name in names], rel=0, abs=1e-12
+            )
     expected = retrieval(x, labels, metrics=names, similarity=similarity)
     monkeypatch.setattr(whole_ranks, "MAX_TIED", 0)
     assert whole.summarize(metrics, "expected") is None

@@ -228,12 +228,16 @@ class _Order:
     def __init__(self, rank: Tensor, counts: Tensor, ties: _Ties | None, entries: int = 2**20) -> None:
         self.rank, self.counts, self.ties, self.entries = rank, counts, ties, entries
         self.position = torch.arange(1.0, len(rank) + 1.0, dtype=torch.float64, device=rank.device)[:, None]
-        self.first = rank[0]
         self._hits: dict[Cutoff, Tensor] = {}
         self._precision: Tensor | None = None
 
+    @cached_property
+    def first(self) -> Tensor:
+        """The rank of the first positive, ``(q,)``."""
+        return self.rank[0]
+
     def compute(self, metric: QueryMetric) -> Tensor:
-        """A metric of each query, ``(q,)``."""
+        """A metric of each query, its expectation where there are ties, ``(q,)``."""
         k = metric.k
         if metric.kind is Kind.RECALL:
             assert isinstance(k, int)
@@ -372,11 +376,10 @@ class _Ties:
 
     def change_reciprocal_rank(self, entries: int) -> Tensor:
         """The change of one over the rank of the first positive, where it ties."""
-        change, (index, above, tied) = torch.zeros_like(self.tied), self.first_ties
-        if len(index):
-            expected = _expected_reciprocal_rank(above, self.alike[index], tied, entries)
-            # one of the positives of a tie stands for all
-            change[index] = (expected - 1.0 / (above + 1.0)) * (self.position[index] == 0)
+        change, first = torch.zeros_like(self.tied), (self.position == 0).nonzero().squeeze(1)
+        if len(first):
+            expected = _expected_reciprocal_rank(self.above[first], self.alike[first], self.tied[first], entries)
+            change[first] = expected - self.rank[first].reciprocal()
         return change
 
     @cached_property
