@@ -213,19 +213,24 @@ def test_whole_matrix(monkeypatch: pytest.MonkeyPatch):
     labels[7], vectors = 999, torch.randn(60, 8, generator=torch.Generator().manual_seed(1))
     for x, similarity in ((vectors, "cosine"), (vectors.double(), "dot"), (grid(60, 2, 3), "dot")):
         inputs = check_inputs(x, labels, None, None, Exclusion(None, None, False), similarity, None, 2**28)
-        whole = whole_ranks.rank_whole(inputs, metrics)
+        whole = whole_ranks.rank_whole(inputs)
         assert whole is not None
         for ties in ("expected", "optimistic", "pessimistic"):
             expected = retrieval(x, labels, metrics=names, similarity=similarity, ties=ties)
             sums, count = whole.summarize(metrics, ties)
             assert count == expected["queries"]
-            assert [each / count for each in sums] == pytest.approx([expected[name] for name in names])
+            assert [each / count for each in sums] == pytest.approx(
+                [expected[name] for name in names], rel=0, abs=1e-12
+            )
     expected = retrieval(x, labels, metrics=names, similarity=similarity)
     monkeypatch.setattr(whole_ranks, "MAX_TIED", 0)
     assert whole.summarize(metrics, "expected") is None
     scores = score_queries(whole.make_chunk(), metrics, "expected")
     assert [scores[name].mean().item() for name in names] == pytest.approx([expected[name] for name in names])
-    assert whole_ranks.rank_whole(replace(inputs, memory=2**12), metrics) is None
+    assert whole_ranks.rank_whole(replace(inputs, memory=2**12)) is None
+    vectors[7, 0] = torch.nan  # of a sample without positives
+    inputs = check_inputs(vectors, labels, None, None, Exclusion(None, None, False), "cosine", None, 2**28, read=False)
+    assert whole_ranks.rank_whole(inputs).summarize(metrics, "expected") is None
 
 
 FIRST = (("R@1",), ("RP",), ("MAP@R",), ("R@1", "RP", "MAP@R"), ("P@10", "nDCG@10"))

@@ -66,12 +66,14 @@ from likewise.formula.batch import TableUse as TableUse
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import similarity_hook as similarity_hook
 from likewise.formula.checks import can_read_values as can_read_values
+from likewise.formula.checks import check_finite as check_finite
 from likewise.formula.checks import check_squared_norms as check_squared_norms
 from likewise.formula.checks import check_values as check_values
 from likewise.formula.checks import embeddings_as_given as embeddings_as_given
 from likewise.formula.checks import embeddings_of as embeddings_of
 from likewise.formula.checks import labels_of as labels_of
 from likewise.formula.checks import one_of as one_of
+from likewise.formula.checks import rows_of as rows_of
 from likewise.formula.checks import same_device as same_device
 from likewise.formula.checks import whole_number as whole_number
 from likewise.formula.declarations import Declaration as Declaration

@@ -102,12 +102,25 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
         torch.float16
     """
     checked = rows_of(name, value)
+    check_finite(name, checked)
+    return checked
+
+
+def check_finite(name: str, rows: Tensor) -> None:
+    """Check that embeddings are finite, if their values may be read.
+
+    Examples:
+        >>> import torch
+        >>> check_finite("embeddings", torch.tensor([[0.0], [torch.inf]]))
+        Traceback (most recent call last):
+        ...
+        ValueError: embeddings must be finite, but row 1 contains NaN or infinity
+    """
     # a finite sum proves finite entries and is cheap; an infinite one may be an overflow, so check each row
-    if can_read_values(checked) and not math.isfinite(checked.detach().sum(dtype=torch.float32).item()):
-        broken = (~torch.isfinite(checked.detach())).any(dim=1).nonzero()
+    if can_read_values(rows) and not math.isfinite(rows.detach().sum(dtype=torch.float32).item()):
+        broken = (~torch.isfinite(rows.detach())).any(dim=1).nonzero()
         if len(broken):
             raise ValueError(f"{name} must be finite, but row {int(broken[0])} contains NaN or infinity")
-    return checked
 
 
 def rows_of(name: str, value: object) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.formula import Similarity, check_values, embeddings_as_given, labels_of, same_device
+from likewise.formula import Similarity, check_finite, check_values, labels_of, rows_of, same_device
 
 Array: TypeAlias = Any
 """A tensor, or a numpy array, which is used as a CPU tensor that shares its memory."""
@@ -63,7 +63,7 @@ def check_labels(name: str, value: object, rows: int | None, device: torch.devic
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Checked queries and references, in their original dtype and without a copy.
+    """Queries and references of checked shape, in their original dtype and without a copy.
 
     Args:
         queries: ``(m, d)``.
@@ -83,9 +83,27 @@ class Embeddings:
         widest = torch.promote_types(torch.promote_types(self.queries.dtype, self.references.dtype), torch.float32)
         return self.similarity.working_dtype(widest)
 
+    def check_values(self) -> None:
+        """Check the values on every device: an evaluation may synchronize."""
+        names = (
+            {"embeddings": self.queries}
+            if self.same_set
+            else {"embeddings": self.queries, "references": self.references}
+        )
+        with check_values():
+            for name, rows in names.items():
+                check_finite(name, rows)
+                self.similarity.check(name, rows)
 
-def check_embeddings(embeddings: object, references: object, similarity: Similarity) -> Embeddings:
-    """Check embeddings and references, including their values on every device: an evaluation may synchronize.
+
+def check_embeddings(embeddings: object, references: object, similarity: Similarity, read: bool = True) -> Embeddings:
+    """Check embeddings and references.
+
+    Args:
+        embeddings: the queries.
+        references: the references; ``None`` for the queries.
+        similarity: how they are compared.
+        read: whether their values are checked; otherwise the caller does it with `Embeddings.check_values`.
 
     Examples:
         >>> import torch
@@ -93,20 +111,15 @@ def check_embeddings(embeddings: object, references: object, similarity: Similar
         >>> check_embeddings(torch.eye(3), None, Cosine()).same_set
         True
     """
-    queries = _check_rows("embeddings", embeddings, similarity)
-    if references is None:
-        return Embeddings(queries, queries, same_set=True, similarity=similarity)
-    others = _check_rows("references", references, similarity)
-    if others.shape[1] != queries.shape[1]:
-        raise ValueError(
-            f"references must have the {queries.shape[1]} dimensions of embeddings, but have {others.shape[1]}"
-        )
-    same_device("references", others, queries.device, "embeddings")
-    return Embeddings(queries, others, same_set=False, similarity=similarity)
-
-
-def _check_rows(name: str, value: object, similarity: Similarity) -> Tensor:
-    with check_values():
-        rows = embeddings_as_given(name, as_tensor(name, value)).detach()
-        similarity.check(name, rows)
-    return rows
+    queries = others = rows_of("embeddings", as_tensor("embeddings", embeddings)).detach()
+    if references is not None:
+        others = rows_of("references", as_tensor("references", references)).detach()
+        if others.shape[1] != queries.shape[1]:
+            raise ValueError(
+                f"references must have the {queries.shape[1]} dimensions of embeddings, but have {others.shape[1]}"
+            )
+        same_device("references", others, queries.device, "embeddings")
+    checked = Embeddings(queries, others, same_set=references is None, similarity=similarity)
+    if read:
+        checked.check_values()
+    return checked

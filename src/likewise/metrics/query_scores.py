@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -143,17 +144,17 @@ def score_queries(
         chunk = replace(chunk, rank=chunk.rank.index_put(at, chunk.ties.tied.double(), accumulate=True))
     for columns in split_rows(len(chunk.queries), fit_rows(entries, per_row=max(1, len(chunk.rank)))):
         rank, counts = chunk.rank[:, columns], chunk.counts[columns].double()
-        expected = _Ties.select(rank, chunk.ties, columns) if ties == "expected" else None
+        expected = _Ties.select(rank, counts, chunk.ties, columns) if ties == "expected" else None
         scores.append(_compute(_Order(rank, counts, expected, entries), metrics))
     return {name: torch.cat([values[name] for values in scores]) for name in scores[0]}
 
 
 def compute_scores(rank: Tensor, counts: Tensor, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]:
-    """Compute each metric for each query if no positive ties with a negative; any number for queries without a positive.
+    """Compute each metric for each query if no positive ties with a negative; zero for queries without a positive.
 
     Args:
         rank: the rank of each positive, ``(k, q)`` float64; infinity in the padding.
-        counts: the number of positives of each query, ``(q,)`` float64.
+        counts: the number of positives of each query, ``(q,)`` float64; one for queries without a positive.
         metrics: from `parse_metrics`.
 
     Examples:
@@ -165,24 +166,47 @@ def compute_scores(rank: Tensor, counts: Tensor, metrics: Sequence[QueryMetric])
     return _compute(_Order(rank, counts, None), metrics)
 
 
+def sum_changes(ties: Ties, rank: Tensor, counts: Tensor, metrics: Sequence[QueryMetric]) -> list[float]:
+    """Return how much the sum of each metric over the queries changes when ties are taken in all orders.
+
+    Args:
+        ties: the positives that tie with negatives; there is at least one.
+        rank: the rank of each of them before the negatives that tie with it, ``(t,)`` float64.
+        counts: the number of positives of the query of each, ``(t,)`` float64.
+        metrics: from `parse_metrics`.
+
+    Examples:
+        >>> import torch
+        >>> one = torch.ones(1, dtype=torch.int64)
+        >>> ties = Ties(query=one, position=0 * one, tied=one)
+        >>> sum_changes(ties, one.double(), one.double(), parse_metrics(("R@1", "R@2", "MRR"), ()))
+        [-0.5, 0.0, -0.25]
+    """
+    of_ties = _Ties(ties, rank, counts)
+    changes: list[float] = torch.stack([of_ties.change(metric) for metric in metrics]).sum(dim=1).tolist()
+    return changes
+
+
 def _compute(order: _Order, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]:
-    values = {}
-    for metric in metrics:
-        k = metric.k
-        if metric.kind is Kind.RECALL:
-            assert isinstance(k, int)
-            values[metric.name] = order.recall(k)
-        elif metric.kind is Kind.RECIPROCAL_RANK:
-            values[metric.name] = order.reciprocal_rank()
-        elif metric.kind is Kind.PRECISION:
-            values[metric.name] = order.count_hits(k) / (k if isinstance(k, int) else order.counts)
-        elif metric.kind is Kind.AVERAGE_PRECISION:
-            values[metric.name] = order.sum_precisions(k) / order.count_possible(k)
-        else:
-            possible = order.count_possible(k)
-            discounts = _sum_discounts(int(possible.max()), order.counts)
-            values[metric.name] = order.sum_discounts(k) / discounts[possible.long()]
-    return values
+    distinct = {(metric.kind, metric.k): metric for metric in metrics}  # P@1 is R@1
+    values = {key: order.compute(metric) for key, metric in distinct.items()}
+    return {metric.name: values[metric.kind, metric.k] for metric in metrics}
+
+
+def _count_possible(counts: Tensor, k: Cutoff) -> Tensor:
+    """The number of positives among the first k in the best order."""
+    return counts.clamp(max=k) if isinstance(k, int) else counts
+
+
+def _divide(gains: Tensor, counts: Tensor, metric: QueryMetric) -> Tensor:
+    """Divide the gains of queries, or their changes, by k or by the largest possible sum."""
+    k = metric.k
+    if metric.kind is Kind.PRECISION and isinstance(k, int):
+        return gains / k
+    possible = _count_possible(counts, k)
+    if metric.kind is Kind.DISCOUNTED_GAIN:
+        possible = _sum_discounts(int(possible.max()), counts)[possible.long()]
+    return gains / possible
 
 
 def _sum_discounts(ranks: int, like: Tensor) -> Tensor:
@@ -207,15 +231,37 @@ class _Order:
         self._hits: dict[Cutoff, Tensor] = {}
         self._precision: Tensor | None = None
 
-    def count_possible(self, k: Cutoff) -> Tensor:
-        """The number of positives among the first k in the best order, ``(q,)``."""
-        return self.counts.clamp(max=k) if isinstance(k, int) else self.counts
+    @cached_property
+    def first(self) -> Tensor:
+        """The rank of the first positive, ``(q,)``."""
+        return self.rank[0]
+
+    def compute(self, metric: QueryMetric) -> Tensor:
+        """A metric of each query, its expectation where there are ties, ``(q,)``."""
+        k = metric.k
+        if metric.kind is Kind.RECALL:
+            assert isinstance(k, int)
+            values = torch.le(self.first, k, out=torch.empty_like(self.counts))
+        elif metric.kind is Kind.RECIPROCAL_RANK:
+            values = self.first.reciprocal()
+        elif metric.kind is Kind.PRECISION:
+            values = _divide(self.find_hits(k).double(), self.counts, metric)
+        elif metric.kind is Kind.AVERAGE_PRECISION:
+            if self._precision is None:
+                self._precision = self.position / self.rank  # zero in the padding, whose rank is infinite
+            values = _divide(self.sum_first(self._precision, k), self.counts, metric)
+        else:
+            values = _divide(self.sum_first(_discount(self.rank), k), self.counts, metric)
+        if self.ties is None:
+            return values
+        return values.index_add_(0, self.ties.query, self.ties.change(metric, self.entries))
 
     def find_hits(self, k: Cutoff) -> Tensor:
-        """The number of positives among the first k, before negatives that tie, ``(q,)`` int64."""
+        """The number of positives among the first k, before negatives that tie, ``(q,)``."""
         if k not in self._hits:
             if self.rank.is_cuda and k is not None:
-                return self._hits.setdefault(k, (self.rank <= (self.counts if k == "R" else k)).sum(dim=0))
+                inside = self.rank <= (self.counts if k == "R" else k)
+                return self._hits.setdefault(k, inside.sum(dim=0, dtype=torch.float64))
             limit = self.counts if k == "R" else torch.full_like(self.counts, torch.inf if k is None else k)
             if k is not None and self.rank.T.is_contiguous():
                 hits = torch.searchsorted(self.rank.T, limit[:, None], right=True).squeeze(1)
@@ -235,7 +281,7 @@ class _Order:
             return values.sum(dim=0)
         hits = self.find_hits(k)
         if values.is_cuda:
-            return values.where(self.position <= hits, 0.0).sum(dim=0)
+            return values.mul(self.position <= hits).sum(dim=0)
         # where all queries have a hit, nothing is masked
         least, most = int(hits.min()), int(hits.max())
         total, rest = values[:least].sum(dim=0), values[least:most]
@@ -244,57 +290,22 @@ class _Order:
         inside = torch.le(self.position[least:most], hits, out=torch.empty_like(rest))
         return inside.mul_(rest).sum(dim=0).add_(total)
 
-    def recall(self, k: int) -> Tensor:
-        """The probability that a positive is among the first k."""
-        values = (self.rank[0] <= k).double()
-        return values if self.ties is None else self.ties.expect_recall(k, values)
-
-    def reciprocal_rank(self) -> Tensor:
-        """One over the rank of the first positive."""
-        values = 1.0 / self.rank[0]
-        return values if self.ties is None else self.ties.expect_reciprocal_rank(values, self.entries)
-
-    def count_hits(self, k: Cutoff) -> Tensor:
-        """The number of positives among the first k."""
-        hits = self.find_hits(k).double()
-        if self.ties is None:
-            return hits
-        return self.ties.correct(hits, self.ties.expect_inside(k, self.counts), self.ties.is_inside(k, self.counts))
-
-    def sum_precisions(self, k: Cutoff) -> Tensor:
-        """The sum of the precisions at the positives among the first k."""
-        if self._precision is None:
-            self._precision = self.position / self.rank  # zero in the padding, whose rank is infinite
-        total = self.sum_first(self._precision, k)
-        if self.ties is None:
-            return total
-        values = (self.ties.position + 1.0) / self.ties.rank * self.ties.is_inside(k, self.counts)
-        return self.ties.correct(total, self.ties.expect_precision(k, self.counts), values)
-
-    def sum_discounts(self, k: Cutoff) -> Tensor:
-        """The discounted gain of the positives among the first k."""
-        total = self.sum_first(_discount(self.rank), k)
-        if self.ties is None:
-            return total
-        values = _discount(self.ties.rank) * self.ties.is_inside(k, self.counts)
-        return self.ties.correct(total, self.ties.expect_discount(k, self.counts), values)
-
 
 def _discount(rank: Tensor) -> Tensor:
     return (1.0 + rank).log2().reciprocal()
 
 
 class _Ties:
-    """The positives that tie with negatives: each number is an expectation over all orders of their tie.
+    """The positives that tie with negatives: the change of a metric to its expectation over all orders of their tie.
 
     Args:
-        rank: the ranks of all positives before negatives that tie, ``(p, q)``.
         ties: the positives that tie with negatives; there is at least one.
+        rank: their ranks before negatives that tie, ``(t,)``.
+        counts: the number of positives of the query of each, ``(t,)``.
     """
 
-    def __init__(self, rank: Tensor, ties: Ties) -> None:
-        self.query, self.position = ties.query, ties.position
-        self.rank = rank[self.position, self.query]
+    def __init__(self, ties: Ties, rank: Tensor, counts: Tensor) -> None:
+        self.query, self.position, self.rank, self.counts = ties.query, ties.position, rank, counts
         self.above = self.rank - 1.0 - self.position
         self.tied = ties.tied.double()
         is_start = torch.ones_like(self.query, dtype=torch.bool)
@@ -306,93 +317,109 @@ class _Ties:
         self.size, self.offset = self.alike + self.tied, self.above + self.before
 
     @classmethod
-    def select(cls, rank: Tensor, ties: Ties | None, columns: slice) -> _Ties | None:
-        """The ties of some queries; ``None`` if there are none."""
+    def select(cls, rank: Tensor, counts: Tensor, ties: Ties | None, columns: slice) -> _Ties | None:
+        """The ties of some queries, whose ranks and counts are given; ``None`` if there are none."""
         if ties is None:
             return None
         first, last = torch.searchsorted(ties.query, ties.query.new_tensor([columns.start, columns.stop])).tolist()
         if first == last:
             return None
-        return cls(rank, Ties(ties.query[first:last] - columns.start, ties.position[first:last], ties.tied[first:last]))
+        query, position = ties.query[first:last] - columns.start, ties.position[first:last]
+        return cls(Ties(query, position, ties.tied[first:last]), rank[position, query], counts[query])
 
-    def correct(self, total: Tensor, expected: Tensor, values: Tensor) -> Tensor:
-        """Replace the values of these positives in the sum of each query by their expectations."""
-        return total.index_add(0, self.query, expected - values)
+    def change(self, metric: QueryMetric, entries: int = 2**20) -> Tensor:
+        """How much each positive changes a metric of its query, from best case to expectation, ``(t,)``."""
+        k = metric.k
+        if metric.kind is Kind.RECALL:
+            assert isinstance(k, int)
+            return self.change_recall(k)
+        if metric.kind is Kind.RECIPROCAL_RANK:
+            return self.change_reciprocal_rank(entries)
+        if metric.kind is Kind.PRECISION:
+            expected, best = self.count_inside(k) / self.size, self.is_inside(k)
+        elif metric.kind is Kind.AVERAGE_PRECISION:
+            expected = self.expect_precision(k)
+            best = (self.position + 1.0) / self.rank * self.is_inside(k)
+        else:
+            expected, best = self.expect_discount(k), _discount(self.rank) * self.is_inside(k)
+        return _divide(expected - best, self.counts, metric)
 
-    def is_inside(self, k: Cutoff, counts: Tensor) -> Tensor:
+    def is_inside(self, k: Cutoff) -> Tensor | float:
         """Whether each positive is among the first k if it comes before the negatives of its tie."""
-        if k is None:
-            return torch.ones_like(self.rank)
-        return (self.rank <= (counts[self.query] if k == "R" else k)).double()
+        return 1.0 if k is None else (self.rank <= (self.counts if k == "R" else k)).double()
 
-    def expect_inside(self, k: Cutoff, counts: Tensor) -> Tensor:
-        """The probability that each positive is among the first k."""
-        return self.count_inside(k, counts) / self.size
-
-    def count_inside(self, k: Cutoff, counts: Tensor) -> Tensor:
+    def count_inside(self, k: Cutoff) -> Tensor:
         """The number of ranks of each positive's tie that are among the first k."""
         if k is None:
             return self.size
-        return ((counts[self.query] if k == "R" else k) - self.offset).clamp(min=0.0).minimum(self.size)
+        return ((self.counts if k == "R" else k) - self.offset).clamp(min=0.0).minimum(self.size)
 
-    def expect_recall(self, k: int, values: Tensor) -> Tensor:
-        """The probability that a positive is among the first k, where the best positive ties."""
-        best = self.before == 0.0
-        if not bool(best.any()):
-            return values
-        query, position, tied = self.query[best], self.position[best], self.tied[best]
-        inside = k - self.above[best]  # ranks of the best tie among the first k
-        # all negatives: b choose m over (a + b) choose m, as a product of one factor per positive, of which there are a
-        factors = values.new_ones(int(self.alike[best].max()), len(values))
-        factors[position, query] = ((tied - inside).clamp(min=0.0) + position + 1.0) / (tied + position + 1.0)
-        first = position == 0
-        query, tied, inside = query[first], tied[first], inside[first]
-        hit = torch.where(inside > tied, 1.0, 1.0 - factors.prod(dim=0)[query])
-        return values.index_copy(0, query, torch.where(inside <= 0.0, 0.0, hit))
+    @cached_property
+    def first_ties(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The positives of the first tie of a query, without positives before; and the counts above and tied of each."""
+        index = (self.before == 0.0).nonzero().squeeze(1)
+        return index, self.above[index], self.tied[index]
 
-    def expect_reciprocal_rank(self, values: Tensor, entries: int) -> Tensor:
-        """The expectation of one over the rank of the first positive, where it ties."""
-        first = self.position == 0
-        if not bool(first.any()):
-            return values
-        expected = _expected_reciprocal_rank(self.above[first], self.alike[first], self.tied[first], entries)
-        return values.index_copy(0, self.query[first], expected)
+    def change_recall(self, k: int) -> Tensor:
+        """Minus the probability that no positive is among the first k, where only a part of the first tie is."""
+        change, (index, above, tied) = torch.zeros_like(self.tied), self.first_ties
+        is_cut = (above < k) & (above + tied >= k)
+        if bool(is_cut.any()):
+            index, outside, tied = index[is_cut], (above + tied - k)[is_cut], tied[is_cut]
+            position = self.position[index]
+            first = position == 0
+            # all negatives: b choose m over (a + b) choose m, as a product of one factor per positive, of which there are a
+            factors = change.new_ones(int(self.alike[index].max()), int(first.sum()))
+            factors[position, first.cumsum(0) - 1] = (outside + position + 1.0) / (tied + position + 1.0)
+            change[index[first]] = -factors.prod(dim=0)
+        return change
 
-    def expect_precision(self, k: Cutoff, counts: Tensor) -> Tensor:
-        """The expected precision at each positive, zero beyond the first k."""
-        inside = self.count_inside(k, counts)
-        return _expected_precision(self.before, self.alike, self.size, self.offset, inside)
+    def change_reciprocal_rank(self, entries: int) -> Tensor:
+        """The change of one over the rank of the first positive, where it ties."""
+        change, first = torch.zeros_like(self.tied), (self.position == 0).nonzero().squeeze(1)
+        if len(first):
+            expected = _expected_reciprocal_rank(self.above[first], self.alike[first], self.tied[first], entries)
+            change[first] = expected - self.rank[first].reciprocal()
+        return change
 
-    def expect_discount(self, k: Cutoff, counts: Tensor) -> Tensor:
+    @cached_property
+    def precision_parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The parts of `expect_precision` that do not depend on k."""
+        others = (self.alike - 1.0) / (self.size - 1.0)
+        start = self.offset + 1.0
+        return others, self.before + 1.0 - others * start, torch.digamma(start)
+
+    def expect_precision(self, k: Cutoff) -> Tensor:
+        """The expected precision at each positive, zero beyond the first k: a sum over those ranks of its tie.
+
+        The m-th rank of the tie is a positive with probability a/g, g = a + b; then the expected number of the tie's
+        other positives before it is (m − 1)(a − 1)/(g − 1).  The sum is over
+        ``(a/g) (before + 1 + (m − 1)(a − 1)/(g − 1)) / (offset + m)``, divided by a for one positive.
+        """
+        inside, (others, rest, start) = self.count_inside(k), self.precision_parts
+        return (others * inside + rest * (torch.digamma(self.offset + inside + 1.0) - start)) / self.size
+
+    def expect_discount(self, k: Cutoff) -> Tensor:
         """The mean over a tie of the discounts of those of its ranks that are among the first k."""
-        inside = self.count_inside(k, counts)
+        inside = self.count_inside(k)
         offset = torch.where(inside > 0.0, self.offset, 0.0)
-        sums = _sum_discounts(int((offset + inside).max()), counts)
+        sums = _sum_discounts(int((offset + inside).max()), self.counts)
         return (sums[(offset + inside).long()] - sums[offset.long()]) / self.size
-
-
-def _expected_precision(before: Tensor, alike: Tensor, size: Tensor, offset: Tensor, inside: Tensor) -> Tensor:
-    """Expected precision at a positive: the sum over the first ranks of its tie, divided by its number of positives.
-
-    The m-th rank of the tie is a positive with probability a/g, g = a + b; then the expected number of the tie's other
-    positives before it is (m − 1)(a − 1)/(g − 1).  The sum is over
-    ``(a/g) (before + 1 + (m − 1)(a − 1)/(g − 1)) / (offset + m)``.
-    """
-    others = (alike - 1.0) / (size - 1.0)
-    harmonic = torch.digamma(offset + inside + 1.0) - torch.digamma(offset + 1.0)
-    return (others * inside + (before + 1.0 - others * (offset + 1.0)) * harmonic) / size
 
 
 def _expected_reciprocal_rank(above: Tensor, alike: Tensor, tied: Tensor, entries: int) -> Tensor:
     """The expectation of one over the rank of the first positive."""
-    # there are few distinct ties, even if all similarities are equal
-    distinct, which = torch.unique(torch.stack([above, alike, tied], dim=1), dim=0, return_inverse=True)
+    most = int(tied.max())
+    rows = fit_rows(entries, per_row=most + 1)
+    distinct, which = torch.stack([above, alike, tied], dim=1), slice(None)
+    if len(distinct) > rows:  # there are few distinct ties, even if all similarities are equal
+        distinct, which = torch.unique(distinct, dim=0, return_inverse=True)
     values = torch.empty(len(distinct), dtype=torch.float64, device=above.device)
-    for chunk in split_rows(len(distinct), fit_rows(entries, per_row=int(tied.max()) + 1)):
-        offset, a, b = (column[:, None] for column in distinct[chunk].T)
-        m = torch.arange(int(b.max()) + 1, dtype=torch.float64, device=above.device)
-        # m negatives come first, then a positive: each factor is one more negative
-        negatives = ((b - m + 1.0).clamp(min=0.0) / (a + b - m + 1.0).clamp(min=1.0)).masked_fill(m == 0, 1.0)
-        probability = negatives.cumprod(dim=1) * a / (a + b - m).clamp(min=1.0)
-        values[chunk] = (probability.masked_fill(m > b, 0.0) / (offset + m + 1.0)).sum(dim=1)
+    m = torch.arange(most + 1.0, dtype=torch.float64, device=above.device)
+    for chunk in split_rows(len(distinct), rows):
+        offset, a, b = distinct[chunk, :, None].unbind(1)
+        # m negatives come first, then a positive: each factor is one more negative, and zero after the last
+        factors = (b + 1.0 - m) / (a + b - m).clamp_(min=1.0)
+        factors[:, :1] = a / (a + b)
+        values[chunk] = (factors.cumprod(dim=1) / (offset + 1.0 + m)).sum(dim=1)
     return values[which]

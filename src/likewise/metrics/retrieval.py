@@ -87,12 +87,15 @@ def retrieval(
     """
     wanted = check_options(metrics, ks, ties, without_positives, reduce)
     exclusion = Exclusion(ids, reference_ids, exclude_self)
-    inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
+    inputs = check_inputs(
+        embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory, read=False
+    )
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
     classes = _check_classes(labels, m, device, reduce)
-    whole = rank_whole(inputs, wanted) if reduce == "mean" and device.type != "cpu" else None
+    whole = rank_whole(inputs) if reduce == "mean" and device.type != "cpu" else None
     if whole is not None and (summary := whole.summarize(wanted, ties)) is not None:
         return _divide(summary, wanted, m, without_positives)
+    inputs.embeddings.check_values()
     query, values = _score(inputs, wanted, ties, whole)
     if without_positives == "leave_out" and not len(query):
         what = "labels" if relevant is None else "relevant"

@@ -1,13 +1,14 @@
 """Means of retrieval metrics on a GPU, from the whole matrix of a small set, with as few steps as possible.
 
 On a set of a few thousand samples, kernel launches and the host's waiting take longer than the arithmetic.  Here the
-host usually waits twice: for the size of the largest class, which determines shapes, and for the result, which includes
-what must be checked.  Products, thresholds and counts are those of `symmetric_ranks` with a single chunk.
+product starts before the host reads anything.  The host waits twice: for the size of the largest class, which determines
+shapes and is known before the product is, and for the result, which includes what must be checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,10 +16,10 @@ from torch import Tensor
 
 from likewise.formula import Labels
 from likewise.metrics.inputs import MetricInputs
-from likewise.metrics.positives import RankChunk, count_ranks, gather_positives, make_rank_chunk
+from likewise.metrics.positives import Positives, RankChunk, Ties, count_ranks, make_rank_chunk
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import multiply, round_up
-from likewise.metrics.query_scores import QueryMetric, compute_scores, score_queries
+from likewise.metrics.query_scores import QueryMetric, compute_scores, sum_changes
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
@@ -34,7 +35,7 @@ WHOLE_BYTES_PER_POSITIVE = 104
 """Memory per positive: threshold, counts, float64 ranks and precisions, and temporary copies of two of them."""
 
 MAX_TIED = 2**12
-"""Samples with ties up to which the CPU resolves them.
+"""Positives that tie with negatives up to which the CPU resolves the ties.
 
 Among the billions of comparisons of a few thousand samples, some float32 numbers are always equal.
 """
@@ -48,18 +49,22 @@ class WholeRanks:
         order: the sample in each column, ``(n,)``.
         counts: the number of positives of each sample, ``(n,)``.
         negatives: the counts of negatives above and tied with each positive, ``(k, n)``.
-        is_finite: whether the similarities of all positives are finite, a scalar.
+        is_padding: whether there is no such positive, ``(k, n)``.
+        total: the sum of all embeddings and of the similarities of positives, a float64 scalar: it is finite only if all
+            of them are.
     """
 
     order: Tensor
     counts: Tensor
     negatives: ThresholdCounts
-    is_finite: Tensor
+    is_padding: Tensor
+    total: Tensor
 
     def make_chunk(self) -> RankChunk:
         """Return the ranks and the ties of the samples that have a positive."""
         ranks = count_ranks(self.negatives.above, self.negatives.ties, self.counts)
-        return make_rank_chunk(self.order, self.counts, None, ranks, self.is_finite)
+        is_finite = Positives(self.negatives.thresholds, None, self.counts).are_finite()
+        return make_rank_chunk(self.order, self.counts, None, ranks, is_finite)
 
     def summarize(self, metrics: Sequence[QueryMetric], ties: str) -> tuple[list[float], int] | None:
         """Return the sum of each metric over samples with a positive, and their number.
@@ -69,39 +74,76 @@ class WholeRanks:
             ties: how ties are resolved.
 
         Returns:
-            ``None`` if very many positives tie with negatives or a similarity is not finite.
+            ``None`` if very many positives tie with negatives, or if an embedding or a similarity may not be finite.
         """
-        place = torch.arange(1, len(self.negatives.above) + 1, device=self.order.device)[:, None]
-        rank = (self.negatives.above + place).double().masked_fill_(place > self.counts, torch.inf)
-        values = compute_scores(rank, self.counts.double(), metrics)
-        has_positive = self.counts > 0
-        sums = torch.stack(list(values.values())).where(has_positive, 0.0).sum(dim=1)
-        is_tied = self.negatives.ties.any(dim=0)
-        facts = torch.stack([has_positive.sum(), self.is_finite.long(), is_tied.sum()])
-        *sums_list, count, is_finite, tied = torch.cat([sums, facts.double()]).tolist()
-        if tied > MAX_TIED or not is_finite:
+        # the CPU resolves ties while the device computes the rest
+        read_ties = self._list_ties() if ties == "expected" else None
+        above = self.negatives.above
+        place = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
+        rank = (above + self.negatives.ties if ties == "pessimistic" else above) + place
+        rank, counts = rank.masked_fill_(self.is_padding, torch.inf), self.counts.double()
+        scores = compute_scores(rank, counts.clamp(min=1.0), metrics)
+        sums = torch.stack([*scores.values(), counts.clamp_(max=1.0)]).sum(dim=1)
+        read_sums = start_reading(torch.cat([sums, self.total[None]]))
+        changes = [0.0] * len(metrics) if read_ties is None else self._resolve_ties(read_ties(), metrics)
+        *sums_list, count, total = read_sums().tolist()
+        if changes is None or not math.isfinite(total):
             return None
-        if tied and ties != "optimistic":
-            sums_list = self._resolve_ties(sums_list, is_tied, metrics, ties)
-        return sums_list, int(count)
+        return [value + change for value, change in zip(sums_list, changes, strict=True)], int(count)
 
-    def _resolve_ties(
-        self, sums: list[float], is_tied: Tensor, metrics: Sequence[QueryMetric], ties: str
-    ) -> list[float]:
-        """Replace the optimistic scores of the samples that tie, which are few, in the sums; on the CPU, without launches."""
-        queries = is_tied.nonzero().squeeze(1)
-        counts = torch.stack([self.negatives.above[:, queries], self.negatives.ties[:, queries]]).cpu()
-        of_class = self.counts[queries].cpu()
-        chunk = RankChunk(queries, of_class, None, *count_ranks(counts[0].double(), counts[1], of_class))
-        optimistic, resolved = (score_queries(chunk, metrics, each) for each in ("optimistic", ties))
-        return [
-            total + float((resolved[metric.name] - optimistic[metric.name]).sum())
-            for total, metric in zip(sums, metrics, strict=True)
-        ]
+    def _list_ties(self) -> Callable[[], Tensor]:
+        """Start to read how many positives tie with negatives, and some numbers of the first of them, in five equal parts.
+
+        The parts are samples and places among their positives, in order, negatives above and tied, and the number of
+        positives of the sample.
+        """
+        above, tied = self.negatives.above, self.negatives.ties
+        number = (tied.T > 0).flatten().cumsum(0)
+        wanted = torch.arange(1, min(MAX_TIED, len(number)) + 1, device=tied.device)
+        index = torch.searchsorted(number, wanted).clamp_(max=len(number) - 1)
+        sample, position = index // len(tied), index % len(tied)
+        at = position, sample
+        return start_reading(
+            torch.cat([number[-1:], sample, position, above[at].long(), tied[at].long(), self.counts[sample]])
+        )
+
+    def _resolve_ties(self, listed: Tensor, metrics: Sequence[QueryMetric]) -> list[float] | None:
+        """Return how much ties change the sum of each metric; ``None`` if there are too many."""
+        number, parts = int(listed[0]), listed[1:].view(5, -1)
+        if number > parts.shape[1]:
+            return None
+        if not number:
+            return [0.0] * len(metrics)
+        sample, position, above, tied, counts = parts[:, :number]
+        rank = (above + position + 1).double()
+        return sum_changes(Ties(sample, position, tied), rank, counts.double(), metrics)
 
 
-def rank_whole(inputs: MetricInputs, metrics: Sequence[QueryMetric]) -> WholeRanks | None:
-    """Rank all samples among themselves by label; ``None`` if the set or a class is too large, or has other relations."""
+def start_reading(values: Tensor) -> Callable[[], Tensor]:
+    """Start to copy numbers to the host after all work so far; return a function that waits for them, and not for later work.
+
+    Examples:
+        >>> start_reading(torch.ones(2))()
+        tensor([1., 1.])
+    """
+    if not values.is_cuda:
+        return values.cpu
+    copy = values.to("cpu", non_blocking=True)
+    copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    copied.record(torch.cuda.current_stream(values.device))
+
+    def read() -> Tensor:
+        copied.synchronize()
+        return copy
+
+    return read
+
+
+def rank_whole(inputs: MetricInputs) -> WholeRanks | None:
+    """Rank all samples among themselves by label; ``None`` if the set or a class is too large, or has other relations.
+
+    The values of embeddings need not be checked before, but where the result is not finite.
+    """
     relation, embeddings = inputs.relation, inputs.embeddings
     n, width = embeddings.queries.shape
     device, item = embeddings.queries.device, embeddings.dtype.itemsize
@@ -111,28 +153,52 @@ def rank_whole(inputs: MetricInputs, metrics: Sequence[QueryMetric]) -> WholeRan
         return None
     if not isinstance(relation, Labels) or relation.valid is not None or relation.reference_labels is not None:
         return None
-    labels, order = relation.labels.sort(stable=True)
-    first, stop = torch.searchsorted(labels, labels), torch.searchsorted(labels, labels, right=True)
-    counts = stop - first - 1
-    largest = int(counts.max())  # waits for the device
+    if not inputs.similarity.bounded:  # a finite sum does not show that products are finite
+        embeddings.check_values()
     limit = get_comparison_limit(device, width)
-    if not 0 < largest <= limit or WHOLE_BYTES_PER_POSITIVE * n * largest > budget:
-        return None
     with exact_precision(embeddings.queries):
-        return _count(inputs, order, first, counts, largest)
+        labels, order = relation.labels.sort(stable=True)
+        first, stop = torch.searchsorted(labels, labels), torch.searchsorted(labels, labels, right=True)
+        sizes = stop - first
+        read_largest = start_reading(sizes.max())
+        similarities = _multiply(inputs, order, side)
+        largest = int(read_largest()) - 1
+        if not 0 < largest <= limit or WHOLE_BYTES_PER_POSITIVE * n * largest > budget:
+            return None
+        return _count(embeddings.queries, similarities, order, (first, stop), sizes, largest)
 
 
-def _count(inputs: MetricInputs, order: Tensor, first: Tensor, counts: Tensor, largest: int) -> WholeRanks:
-    embeddings, n = inputs.embeddings, len(order)
-    side = round_up(n, order.device)
-    rows = embeddings.queries.new_zeros(side, embeddings.queries.shape[1], dtype=embeddings.dtype)
-    rows[:n] = inputs.similarity.prepare(embeddings.queries[order].to(embeddings.dtype))
+def _multiply(inputs: MetricInputs, order: Tensor, side: int) -> Tensor:
+    """Return the similarities of all samples in this order, ``(n, n)``, and −∞ on the diagonal."""
+    n, embeddings = len(order), inputs.embeddings
+    rows = embeddings.queries.new_zeros(side, embeddings.queries.shape[1])
+    torch.index_select(embeddings.queries, 0, order, out=rows[:n])
+    rows = inputs.similarity.prepare(rows.to(embeddings.dtype))
     similarities = multiply(rows, rows, inputs.similarity, rows.new_empty(side, side))[:n, :n]
-    position, row = torch.arange(largest, device=order.device), torch.arange(n, device=order.device)
-    # the members of the class without the sample itself
-    index = first[:, None] + position + (position >= (row - first)[:, None])
-    positives = gather_positives(similarities, index.clamp_(max=n - 1), position < counts[:, None], with_index=False)
-    negatives = ThresholdCounts.start(positives.similarities)
-    scratch = make_scratch(rows.device, 4 * side)
-    count_by_comparing(similarities, negatives, None, scratch, (first, first + counts + 1))
-    return WholeRanks(order, counts, negatives, positives.are_finite())
+    return similarities.fill_diagonal_(-torch.inf)
+
+
+def _count(
+    embeddings: Tensor, similarities: Tensor, order: Tensor, bounds: tuple[Tensor, Tensor], sizes: Tensor, largest: int
+) -> WholeRanks:
+    """Sort the positives of each sample and count the negatives above each of them.
+
+    Args:
+        embeddings: the embeddings.
+        similarities: from `_multiply`.
+        order: the sample in each row.
+        bounds: the first and the last column (exclusive) of each row's class.
+        sizes: the size of each row's class.
+        largest: the largest number of positives.
+    """
+    n, counts = len(order), sizes - 1
+    place = torch.arange(largest + 1, device=order.device)
+    members = similarities.gather(1, (bounds[0][:, None] + place).clamp_(max=n - 1))
+    # the sample itself is −∞ and comes last
+    members = members.masked_fill_(place >= sizes[:, None], -torch.inf).sort(dim=1, descending=True).values
+    is_padding = place[1:, None] > counts
+    thresholds = members.T[:largest].contiguous().masked_fill_(is_padding, 0.0)
+    total = embeddings.sum(dtype=torch.float64) + thresholds.sum(dtype=torch.float64)
+    negatives = ThresholdCounts.start(thresholds.masked_fill_(is_padding, torch.inf))
+    count_by_comparing(similarities, negatives, None, make_scratch(order.device, 4 * n), bounds)
+    return WholeRanks(order, counts, negatives, is_padding, total)
