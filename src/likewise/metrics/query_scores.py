@@ -215,6 +215,10 @@ def _sum_discounts(ranks: int, like: Tensor) -> Tensor:
     return torch.cat([rank.new_zeros(1), (1.0 + rank).log2().reciprocal().cumsum(0)])
 
 
+MAX_TIES_ON_CPU = 2**16
+"""Ties of queries on a GPU up to which the CPU computes expectations: it takes many small steps, some of which read values."""
+
+
 class _Order:
     """Positives of some queries; one column per query, the first positive on top.
 
@@ -254,7 +258,14 @@ class _Order:
             values = _divide(self.sum_first(_discount(self.rank), k), self.counts, metric)
         if self.ties is None:
             return values
-        return values.index_add_(0, self.ties.query, self.ties.change(metric, self.entries))
+        change = self.ties.change(metric, self.entries)
+        return values.index_add_(0, self.tied_queries, change.to(values.device))
+
+    @cached_property
+    def tied_queries(self) -> Tensor:
+        """The query of each positive that ties."""
+        assert self.ties is not None
+        return self.ties.query.to(self.rank.device)
 
     def find_hits(self, k: Cutoff) -> Tensor:
         """The number of positives among the first k, before negatives that tie, ``(q,)``."""
@@ -324,8 +335,13 @@ class _Ties:
         first, last = torch.searchsorted(ties.query, ties.query.new_tensor([columns.start, columns.stop])).tolist()
         if first == last:
             return None
-        query, position = ties.query[first:last] - columns.start, ties.position[first:last]
-        return cls(Ties(query, position, ties.tied[first:last]), rank[position, query], counts[query])
+        query, position, tied = ties.query[first:last] - columns.start, ties.position[first:last], ties.tied[first:last]
+        numbers = (query, position, tied, rank[position, query], counts[query])
+        if rank.is_cuda and len(query) <= MAX_TIES_ON_CPU:
+            *of_ties, rank, counts = torch.stack([each.double() for each in numbers]).cpu()
+            query, position, tied = (each.long() for each in of_ties)
+            return cls(Ties(query, position, tied), rank, counts)
+        return cls(Ties(query, position, tied), *numbers[3:])
 
     def change(self, metric: QueryMetric, entries: int = 2**20) -> Tensor:
         """How much each positive changes a metric of its query, from best case to expectation, ``(t,)``."""
