@@ -95,14 +95,11 @@ def retrieval(
     whole = rank_whole(inputs) if reduce == "mean" and device.type != "cpu" else None
     if whole is not None and (summary := whole.summarize(wanted, ties)) is not None:
         return _divide(summary, wanted, m, without_positives)
-    inputs.embeddings.check_values()
     query, values = _score(inputs, wanted, ties, whole)
     if without_positives == "leave_out" and not len(query):
         what = "labels" if relevant is None else "relevant"
         raise ValueError(f"{what} must give some query a positive among the references, but none of the {m} has one")
-    has_positive = torch.zeros(m, dtype=torch.bool, device=device).index_fill_(0, query, True)
-    query, values = (query, values) if without_positives == "leave_out" else _fill_zeros(query, values, m)
-    return _reduce(values, query, classes, has_positive, reduce)
+    return _reduce(values, query, classes, m, without_positives, reduce)
 
 
 def check_options(
@@ -152,7 +149,8 @@ def _divide(
 def _score(
     inputs: MetricInputs, metrics: Sequence[QueryMetric], ties: str, whole: WholeRanks | None
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the queries that have a positive, in ascending order, and each of their metrics."""
+    """Check the values of embeddings; return the queries that have a positive, in order, and each of their metrics."""
+    inputs.embeddings.check_values()
     device, entries = inputs.embeddings.queries.device, _fit_entries(inputs)
 
     def score(chunk: RankChunk) -> tuple[Tensor, dict[str, Tensor]]:
@@ -176,8 +174,11 @@ def _fill_zeros(query: Tensor, values: dict[str, Tensor], m: int) -> tuple[Tenso
 
 
 def _reduce(
-    values: dict[str, Tensor], query: Tensor, labels: Tensor | None, has_positive: Tensor, reduce: str
+    values: dict[str, Tensor], query: Tensor, labels: Tensor | None, m: int, without_positives: str, reduce: str
 ) -> dict[str, Any]:
+    has_positive = torch.zeros(m, dtype=torch.bool, device=query.device).index_fill_(0, query, True)
+    if without_positives == "zero":
+        query, values = _fill_zeros(query, values, m)
     with_positive = int(has_positive.sum())
     counts = {"queries": with_positive, "queries_without_positive": len(has_positive) - with_positive}
     if reduce == "none":
