@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise._compat import multiply_with_onednn
-from likewise.formula import Similarity, is_onednn_faster
+from likewise.formula import Similarity, is_onednn_faster, multiply_with_onednn
 from likewise.metrics.chunks import fit_rows, split_rows
 
 CHUNK_ENTRIES, CHUNK_ENTRIES_ON_DEVICE = 2**19, 2**22
