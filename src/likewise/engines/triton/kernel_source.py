@@ -96,6 +96,8 @@ ZEROS = "tl.zeros([BM, BN // CHUNKS], tl.float32)"
 """Zeros of the size of a tile, or of a chunk of its columns."""
 
 PLACE = "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]"
+TILES_AT_A_TIME = 8
+"""Tiles of a row whose states are loaded at a time."""
 RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
 """The number of tiles of a rectangle, and of those on and above the diagonal of a square."""
 
@@ -538,19 +540,24 @@ def write_join_kernel(terms: list[TileFold]) -> str:
         lines += [
             f"    {name} = tl.full([ROWS], {value}, tl.float32)" for name, value in zip(names, start, strict=True)
         ]
-    lines.append("    for tile in range(count):")
+    # loads of several tiles are on their way at a time
+    lines += [
+        f"    for first in range(0, count, {TILES_AT_A_TIME}):",
+        f"        for step in tl.static_range({TILES_AT_A_TIME}):",
+        "            tile = first + step",
+        "            exists = rows < tl.where(tile < count, m, 0)",
+    ]
     place = 0
     for term, before, now in zip(terms, old, new, strict=True):
-        for name in now:
-            lines.append(
-                f"        {name} = tl.load(tiles + (tile * {width} + {place}) * m + rows, mask=here, other=0.0)"
-            )
+        for name, missing in zip(now, [*term.fold.identity, *["0.0"] * len(term.by)], strict=True):
+            at = f"tiles + (tile * {width} + {place}) * m + rows"
+            lines.append(f"            {name} = tl.load({at}, mask=exists, other={missing})")
             place += 1
         split = term.fold.width
         body, times_old, times_new = term.fold.join(before[:split], now[:split])
-        lines += [f"        {line}" for line in body]
+        lines += [f"            {line}" for line in body]
         pairs = zip(before[split:], now[split:], strict=True)
-        lines += [f"        {a} = {a} * {times_old} + {b} * {times_new}" for a, b in pairs]
+        lines += [f"            {a} = {a} * {times_old} + {b} * {times_new}" for a, b in pairs]
     stored = [name for names in old for name in names]
     stored += [term.fold.finish(names[: term.fold.width]) for term, names in zip(terms, old, strict=True)]
     lines += [f"    tl.store(joined + {k} * m + rows, {name}, mask=here)" for k, name in enumerate(stored)]

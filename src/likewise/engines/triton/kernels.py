@@ -152,7 +152,7 @@ POOLED_SHAPES: Shapes = {
 """For classes with several centers, which need several tiles of registers."""
 GROUP = 8
 """Rows of tiles that are traversed together; see `device_functions`."""
-JOIN_ROWS = 128
+JOIN_ROWS = 64
 """Rows per program that joins tiles."""
 
 
