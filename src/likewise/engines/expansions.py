@@ -33,7 +33,7 @@ from likewise.formula import (
     has_similarity_hook,
 )
 
-AT_ONCE = {"cpu": 2**19, "cuda": 2**21}
+AT_ONCE = {"cpu": 2**17, "cuda": 2**21}
 """The number of pairs whose polynomials are computed at once, by kind of device."""
 
 MOST = 40
