@@ -77,6 +77,16 @@ def is_mapped(tensor: Tensor) -> bool:
     return False
 
 
+def is_batch_of_gradients(grad: Tensor) -> bool:
+    """Whether a gradient in a backward pass is one of several that ``is_grads_batched=True`` maps over.
+
+    Examples:
+        >>> is_batch_of_gradients(torch.ones(1))
+        False
+    """
+    return torch._C._functorch.is_legacy_batchedtensor(grad)  # since torch 2.0
+
+
 def outside_func() -> AbstractContextManager[Any]:
     """Suspend the transforms of ``torch.func``, for code whose tensors are not part of what is transformed.
 

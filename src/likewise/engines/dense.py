@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise.engines.expansions import find_interval
 from likewise.engines.hinges import Hinge, count_within, match_hinge, sum_hinges
 from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.positives import MaskedMatrix, fold_each_positive
@@ -61,6 +62,7 @@ class DenseEngine(Engine):
         # values per pair, by formula: a sub-formula that several folds share is computed once
         self._pairs: dict[Formula, Any] = {s: self.similarities}
         self._ends = ends or {}
+        self._interval = find_interval(batch)
         self._hinges: dict[tuple[float, float | None], tuple[Tensor, Tensor]] = {}
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
@@ -72,7 +74,9 @@ class DenseEngine(Engine):
             fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds if not needs_steps(each)}
             stepped = [each for each in folds if each not in fresh]
             if stepped:
-                found = fold_each_positive(stepped, MaskedMatrix(self._pairs, self.positive, self.negative))
+                found = fold_each_positive(
+                    stepped, MaskedMatrix(self._pairs, self.positive, self.negative, self._interval)
+                )
                 fresh.update(zip(stepped, found, strict=True))
             results.update(fresh)
         return results

@@ -12,9 +12,10 @@ from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chosen import sum_triplets
 from likewise.engines.dense import needs_steps
 from likewise.engines.dispatch import EngineKind, Plan, choose, find_row_kernels, make_engine
+from likewise.engines.expansions import find_interval
 from likewise.engines.mapping import ChunkedRows, KernelRows, WholeRows
 from likewise.engines.positive_index import find_positive_index
-from likewise.engines.positives import COUNT_FROM, expand
+from likewise.engines.positives import expand, reads_count
 from likewise.engines.schedule import run_on
 from likewise.formula import (
     Choice,
@@ -108,9 +109,9 @@ def _run(terms: list[Term], batch: PairBatch, reduction: Counted, plan: Plan) ->
 
 def _reads_count(terms: list[Term], batch: PairBatch, plan: Plan) -> bool:
     """Whether the dense engine would read the number of positives; then it is read first, and few are expanded."""
-    m, n = batch.shape
-    folds = [node for term in terms for node in walk(term.total) if isinstance(node, Folded)]
-    return plan.is_automatic and m * n * n > COUNT_FROM and any(map(needs_steps, folds))
+    nodes = (node for term in terms for node in walk(term.total) if isinstance(node, Folded))
+    folds = [node for node in nodes if needs_steps(node)]
+    return plan.is_automatic and bool(folds) and reads_count(folds, batch.shape, find_interval(batch), batch.dtype)
 
 
 def _materialize(batch: PairBatch, plan: Plan) -> tuple[PairBatch, Plan]:

@@ -9,8 +9,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
+from likewise.distributed import SINGLE_PROCESS
 from likewise.engines import graphs
 from likewise.engines.chunked import plan_rows, settle, settle_mining
+from likewise.engines.class_products import TILE, multiply_classes
 from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.dispatch import INDEX_FROM
 from likewise.engines.histograms import compute_histograms
@@ -21,7 +24,9 @@ from likewise.engines.row_chunks import RowChunks
 from likewise.engines.schedule import compute_folds
 from likewise.engines.synchronization import compact, cut_batch
 from likewise.formula import (
+    ClassProducts,
     Formula,
+    Labels,
     Masks,
     PairBatch,
     PositiveIndex,
@@ -135,6 +140,16 @@ class WholeRows:
         """The excess of all negative pairs over limits, in kernels."""
         return None if self._kernels is None else self._kernels.excess(limits, classes, apart=apart)
 
+    def multiply_classes(self, rate: float, positives: PositiveIndex) -> ClassProducts | None:
+        """Sums over the negatives of both members of each pair of one class; ``None`` unless it is one batch with labels."""
+        batch, relation = self.batch, self.batch.relation
+        own = isinstance(relation, Labels) and relation.reference_labels is None and relation.valid is None
+        is_local = batch.group is SINGLE_PROCESS and batch.shards is SINGLE_PROCESS
+        most = positives.index.shape[1]
+        if not (own and is_local and 0 < 2 * most <= TILE) or is_transformed() or torch.compiler.is_compiling():
+            return None
+        return multiply_classes(batch, rate, most)
+
     def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
         """A function that computes formulas with one number per anchor from rows and their masks, without gradient."""
         self.prepare()
@@ -231,6 +246,9 @@ class ChunkedRows(WholeRows):
 
 class KernelRows(ChunkedRows):
     """A mapper of functions that kernels compute; it refuses all others."""
+
+    def multiply_classes(self, rate: float, positives: PositiveIndex) -> None:
+        """``None``: kernels compute each pair."""
 
     def _run(self, function: Callable[[RowChunk], tuple[Tensor, ...]], *, summed: bool) -> list[Tensor]:
         raise TypeError(

@@ -69,8 +69,8 @@ class PositiveColumns:
         return positives if over is Side.POSITIVES else everything - positives
 
 
-def write(values: Tensor, columns: Tensor, exists: Tensor | None, instead: float) -> Tensor:
-    """Write a number, in place, to some columns of each row, where they exist.
+def write(values: Tensor, columns: Tensor, exists: Tensor | None, instead: float | Tensor) -> Tensor:
+    """Write a number, or one for each column, in place, to some columns of each row, where they exist.
 
     Examples:
         >>> import torch

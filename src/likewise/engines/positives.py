@@ -5,7 +5,8 @@ A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one 
 * few positives with known positions: `expand` turns the fold of each positive into a plain fold, in which `s_p` is one
   number per anchor, so that every engine can run it;
 * sums of hinges ``[s − s_p + margin]₊``: `likewise.engines.hinges` counts active triplets in sorted rows;
-* everything else: `fold_each_positive` computes chunks of positives, and `likewise.engines.steps` sums of many soft steps.
+* everything else: `fold_each_positive` computes chunks of positives; sums of a smooth curve are expanded in polynomials
+  (`likewise.engines.expansions`), and those of many soft steps follow from sorted rows (`likewise.engines.steps`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from likewise._compat import is_transformed
 from likewise.engines.chosen import numbers_at, similarities_at
+from likewise.engines.expansions import match_smooth, sum_smooth
 from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.positive_steps import sum_positives
 from likewise.engines.recompute import call_recomputed
@@ -67,7 +69,7 @@ On a GPU, sorting rows takes many kernel launches, and computing this few triple
 COUNT_FROM = 2**25
 """The number of triplets, anchors × references², from which reading the number of positives from a device pays off.
 
-Measured on an H200: all soft triplets of a batch of 512 take 7.5 ms without that number and 3 ms with it.
+Measured on an H200: enumerating all triplets of a batch of 512 takes 7.5 ms without that number and 3 ms with it.
 """
 
 
@@ -209,11 +211,19 @@ def _repeat(folded: Folded) -> Formula:
 
 
 class MaskedMatrix(NamedTuple):
-    """The matrix and its masks, ``(m, n)`` each, with the numbers that formulas refer to, broadcast to it."""
+    """The matrix and its masks, ``(m, n)`` each, with the numbers that formulas refer to, broadcast to it.
+
+    Args:
+        known: the similarities, and the numbers that formulas refer to.
+        positive: the positive pairs.
+        negative: the negative pairs.
+        interval: the least and the largest similarity, apart from rounding; ``None`` if they are not known.
+    """
 
     known: dict[Formula, Any]
     positive: Tensor
     negative: Tensor
+    interval: tuple[float, float] | None = None
 
     def mask(self, folded: Folded) -> Tensor:
         """The pairs that a fold runs over."""
@@ -224,8 +234,8 @@ class MaskedMatrix(NamedTuple):
 def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]:
     """Folds over each positive, in chunks of positives of all anchors against all their references.
 
-    Large batches read the largest number of positives from the device; in small ones every reference is a candidate, and those
-    that are not positives are masked.
+    Large batches read the largest number of positives from the device, unless all sums are of smooth curves; in small ones
+    every reference is a candidate, and those that are not positives are masked.
 
     Examples:
         >>> import torch
@@ -236,16 +246,16 @@ def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]
         [tensor([0.2000])]
     """
     S, (m, n) = pairs.known[s], pairs.positive.shape
-    index = find_candidates(pairs.positive, large=m * n * n > COUNT_FROM)
-    few = index.numel() * n <= ENUMERATE_UP_TO.get(S.device.type, ENUMERATE_UP_TO["cuda"])
-    sums = sum_matched(folds, pairs, index) if index.shape[1] >= MANY and not few else {}
+    index = find_candidates(pairs.positive, large=reads_count(folds, (m, n), pairs.interval, S.dtype))
+    sums = sum_matched(folds, pairs, index) if index.shape[1] >= MANY else {}
 
     def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
         return _start_positives(S, some, index, folds, pairs, dict(zip(sums, chunks, strict=True)))
 
-    inner = {node for node in walk(*(each.curve for each in folds)) if isinstance(node, Folded)} - sums.keys()
-    all_columns = any(node.rank is Rank.POSITIVE and node.over is not POSITIVES for node in inner)
-    steps = map_positives(S, index, start, *sums.values(), width=n if all_columns else index.shape[1])
+    inner = find_inner(folds) - sums.keys()
+    all_columns = any(node.over is not POSITIVES for node in inner)
+    width = n if all_columns else index.shape[1] if inner else 1
+    steps = map_positives(S, index, start, *sums.values(), width=width)
     results, first = [], 0
     for folded, size in zip(folds, _state_sizes(folds, S), strict=True):
         states = [step[first : first + size] for step in steps]
@@ -254,8 +264,30 @@ def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]
     return results
 
 
+def find_inner(folds: list[Folded]) -> set[Folded]:
+    """The folds inside of folds over each positive that have one number for each positive."""
+    nodes = walk(*(folded.curve for folded in folds))
+    return {node for node in nodes if isinstance(node, Folded) and node.rank is Rank.POSITIVE}
+
+
+def reads_count(
+    folds: list[Folded], shape: tuple[int, int], interval: tuple[float, float] | None, dtype: torch.dtype
+) -> bool:
+    """Whether folds over each positive of a matrix are fast only if the number of positives is read from the device.
+
+    Examples:
+        >>> from likewise.formula import per_triplet, softplus
+        >>> total = per_triplet(softplus(s - s_p)).total
+        >>> [reads_count([total], (512, 512), interval, torch.float32) for interval in (None, (-1.0, 1.0))]
+        [True, False]
+    """
+    if shape[0] * shape[1] ** 2 <= COUNT_FROM:
+        return False
+    return is_transformed() or any(match_smooth(node, interval, dtype) is None for node in find_inner(folds))
+
+
 def sum_matched(folds: list[Folded], pairs: MaskedMatrix, index: Tensor) -> dict[Formula, Tensor]:
-    """The sums of soft steps that folds contain, ``(m, K)`` each; none under transformations, which enumerate.
+    """The sums of smooth curves and of soft steps that folds contain, ``(m, K)`` each; none under transformations, which enumerate.
 
     Examples:
         >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, sigmoid
@@ -265,16 +297,26 @@ def sum_matched(folds: list[Folded], pairs: MaskedMatrix, index: Tensor) -> dict
         >>> list(sum_matched([add_up(rank, EACH_POSITIVE)], pairs, torch.tensor([[0]])).values())
         [tensor([[0.9282]])]
     """
-    S = pairs.known[s]
+    S, n = pairs.known[s], pairs.positive.shape[1]
     if is_transformed() or torch.compiler.is_compiling() or S.is_meta:
         return {}
+    few = index.numel() * n <= ENUMERATE_UP_TO.get(S.device.type, ENUMERATE_UP_TO["cuda"])
     may_read = can_synchronize(S, large=True)
     found: dict[Formula, Tensor] = {}
     for node in walk(*(folded.curve for folded in folds)):
-        step = match_step(node) if isinstance(node, Folded) else None
-        if step is not None:
+        if not isinstance(node, Folded):
+            continue
+        smooth = match_smooth(node, pairs.interval, S.dtype)
+        if smooth is not None and isinstance(node.fold, Count):  # all are positive
+            found[node] = pairs.negative.sum(dim=1, keepdim=True).expand(index.shape)
+        elif smooth is not None:
+            sums = sum_smooth(S, pairs.negative, smooth)
+            found[node] = sums if index.shape[1] == n else sums.gather(1, index)
+        elif few:
+            continue
+        elif (step := match_step(node)) is not None:
             found[node] = sum_steps(S, pairs.negative, index, step)
-        elif isinstance(node, Folded) and may_read:
+        elif may_read:
             total = sum_positives(node, pairs.known, pairs.positive, index)
             if total is not None:
                 found[node] = total

@@ -133,6 +133,7 @@ from likewise.formula.matmul import multiply_columns as multiply_columns
 from likewise.formula.matmul import multiply_rows as multiply_rows
 from likewise.formula.matmul import multiply_with_onednn as multiply_with_onednn
 from likewise.formula.matmul import pays_onednn as pays_onednn
+from likewise.formula.matrix_losses import ClassProducts as ClassProducts
 from likewise.formula.matrix_losses import RowChunk as RowChunk
 from likewise.formula.matrix_losses import RowHistograms as RowHistograms
 from likewise.formula.matrix_losses import RowMapper as RowMapper

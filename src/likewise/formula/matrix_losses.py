@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from likewise.formula.batch import PairBatch
 from likewise.formula.expressions import Formula
@@ -67,6 +69,30 @@ class RowHistograms(NamedTuple):
     negative_counts: Tensor
 
 
+class ClassProducts(NamedTuple):
+    """Pairs of one class, each once, and their sums over negatives; rows are sorted by label.
+
+    Args:
+        order: the anchor of each row, ``(m,)``.
+        exists: whether a row and the one that comes ``k + 1`` rows later are of one class, ``(m, K)``.
+        similarities: of these pairs, ``(m, K)``.
+        sums: ``Σ_n e^(rate · (s_an + s_pn))`` over the negatives n of these pairs, ``(m, K)``.
+    """
+
+    order: Tensor
+    exists: Tensor
+    similarities: Tensor
+    sums: Tensor
+
+    def add_both(self, values: Tensor) -> Tensor:
+        """Add values of pairs, ``(…, m, K)``, zero where there is none, to both members: ``(…, m)``, in the order of anchors."""
+        *shape, m, most = values.shape
+        # rows that are one entry longer than those of the result: each is one place farther to the right
+        skewed = pad(values.transpose(-1, -2), (1, most)).flatten(-2)[..., : most * (m + most)]
+        total = values.sum(dim=-1) + skewed.reshape(*shape, most, m + most)[..., :m].sum(dim=-2)
+        return torch.zeros_like(total).index_copy(-1, self.order, total)
+
+
 RowStatistics: TypeAlias = Callable[[RowChunk, Tensor, Tensor], list[Tensor]]
 """From a chunk and its positive and negative pairs to one number per row, ``(rows,)``, for each of several formulas."""
 
@@ -94,6 +120,14 @@ class RowMapper(Protocol):
 
         ``None`` if no kernel computes it.  ``limits`` are infinite where there is none; ``classes`` are numbers below m.
         ``apart`` excludes the pairs that contain the class of the limit's anchor.
+        """
+
+    def multiply_classes(self, rate: float, positives: PositiveIndex) -> ClassProducts | None:
+        """Sums over the negatives of both members of each pair of one class; ``None`` where pairs are computed one by one.
+
+        Args:
+            rate: the rate of the exponentials that are multiplied and summed.
+            positives: from `positive_index`.
         """
 
     def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:

@@ -13,6 +13,7 @@ from likewise.engines import call_recomputed, similarities_at
 from likewise.formula import (
     NEGATIVES,
     OPERATIONS,
+    ClassProducts,
     Cosine,
     Declaration,
     Dot,
@@ -49,9 +50,9 @@ class AngularLoss(PairLoss):
 
     $$\log\Bigl(1+\sum_{n\in N_a}e^{4\tan^2\!\alpha\,(x_a+x_p)\cdot x_n-2(1+\tan^2\!\alpha)\,x_a\cdot x_p}\Bigr)$$
 
-    per positive pair whose anchor has a negative, unit vectors throughout.  Wang et al. 2017.  If all
-    anchors have few positives, each pair is an anchor $x_a+x_p$; otherwise the sum over negatives of
-    $e^{c\,s_{an}}e^{c\,s_{pn}}$ is one matrix product for all pairs.
+    per positive pair whose anchor has a negative, unit vectors throughout.  Wang et al. 2017.  The sum over negatives is
+    one of $e^{c\,s_{an}}e^{c\,s_{pn}}$: a matrix product for all pairs, or for those of each class if all anchors have few
+    positives.  With references and in kernels, each of few pairs is an anchor $x_a+x_p$.
 
     Args:
         alpha: the angle α in degrees; the paper uses 36 to 55.  Above 66 the product would leave float32's range.
@@ -67,7 +68,7 @@ class AngularLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
-        """Few positives: each pair is an anchor; many: one matrix product for all pairs."""
+        """Few positives: products within classes, or each pair is an anchor; many: one matrix product for all pairs."""
         return MatrixLoss(self._compute, evaluates_formulas=True)
 
     def only_from_embeddings(self) -> str | None:
@@ -78,7 +79,22 @@ class AngularLoss(PairLoss):
         positives = rows.positive_index()
         if positives is None:
             return map_values(rows, partial(self._of_rows, whole=batch))
-        return self._on_pairs(batch, rows, positives)
+        products = rows.multiply_classes(4.0 * self._squared_tangent, positives)
+        return self._on_pairs(batch, rows, positives) if products is None else self._in_classes(products)
+
+    @property
+    def _squared_tangent(self) -> float:
+        return math.tan(math.radians(self.alpha)) ** 2
+
+    def _in_classes(self, products: ClassProducts) -> list[TermValues]:
+        """The pairs of each class, which have the same negatives; a pair counts for both of its members."""
+        keep = products.exists & (products.sums > 0.0)  # which are positive where there is a negative
+        logits = products.sums.masked_fill(~keep, 1.0).log()
+        logits = logits - 2.0 * (1.0 + self._squared_tangent) * products.similarities
+        value = torch.where(keep, OPERATIONS["softplus"].compute(logits), 0.0)
+        sums = products.add_both(torch.stack([value.double(), keep.double(), (value != 0).double()]))
+        total, units, nonzero = sums.unbind()
+        return [TermValues(total.to(value.dtype), units.long(), nonzero.long())]
 
     def _on_pairs(self, batch: PairBatch, rows: RowMapper, known: PositiveIndex) -> list[TermValues]:
         """The pairs as anchors: ``x_a + x_p`` against the negatives of a, one log-sum-exp for each pair."""
@@ -101,7 +117,7 @@ class AngularLoss(PairLoss):
             references=right,
         )
         near = similarities_at(batch, anchors, positives)
-        tangent = math.tan(math.radians(self.alpha)) ** 2
+        tangent = self._squared_tangent
         pull = PerAnchor("s_ap", lambda _batch: near)
         value = softplus(logsumexp(4.0 * tangent * s, NEGATIVES) - 2.0 * (1.0 + tangent) * pull)
         values = rows.evaluate(per_anchor(value, needs=(NEGATIVES,)), pairs)
@@ -120,20 +136,24 @@ class AngularLoss(PairLoss):
     def _of_rows(self, chunk: RowChunk, whole: PairBatch) -> list[TermValues]:
         """The sums over negatives for all pairs of some anchors: one matrix product, positives in chunks."""
         S, (positive, negative) = chunk.similarities, chunk.masks()
-        tangent = math.tan(math.radians(self.alpha)) ** 2
-        c = 4.0 * tangent
+        c = 4.0 * self._squared_tangent
         # cosines are at most 1, so e^(c (s − 1)) cannot overflow; the limit on alpha keeps the products from underflow
-        of_anchors = torch.exp(c * (S - 1.0)).masked_fill(~negative, 0.0)
-        of_pairs = self._sum_over_negatives(of_anchors, c, chunk, whole)
+        exponentials = torch.exp(c * (S - 1.0))
+        of_anchors = exponentials.masked_fill(~negative, 0.0)
+        if chunk.rows != slice(0, whole.shape[0]):
+            of_pairs = self._sum_in_chunks(of_anchors, c, chunk, whole)
+        elif isinstance(whole.relation, Labels) and whole.relation.reference_labels is None:
+            of_pairs = multiply_pairs(of_anchors, of_anchors)  # both members of a pair have the same negatives
+        else:
+            others = chunk.batch.similarities_among_references()
+            of_pairs = multiply_pairs(of_anchors, exponentials if others is S else torch.exp(c * (others - 1.0)))
         keep = positive & negative.any(dim=1, keepdim=True)
-        logits = of_pairs.masked_fill(~keep, 1.0).log() + 2.0 * c - 2.0 * (1.0 + tangent) * S
+        logits = of_pairs.masked_fill(~keep, 1.0).log() + 2.0 * c - 2.0 * (1.0 + self._squared_tangent) * S
         value = torch.where(keep, OPERATIONS["softplus"].compute(logits), 0.0)
         return [TermValues(value.sum(dim=1), keep.sum(dim=1), (value != 0).sum(dim=1))]
 
     @staticmethod
-    def _sum_over_negatives(of_anchors: Tensor, c: float, chunk: RowChunk, whole: PairBatch) -> Tensor:
-        if chunk.rows == slice(0, whole.shape[0]):
-            return multiply_pairs(of_anchors, torch.exp(c * (whole.similarities_among_references() - 1.0)))
+    def _sum_in_chunks(of_anchors: Tensor, c: float, chunk: RowChunk, whole: PairBatch) -> Tensor:
         similarity, (left, right) = whole.similarity, chunk.batch.both_factors()
         assert similarity is not None
 

@@ -37,7 +37,8 @@ class TripletLoss(PairLoss):
 
     All triplets are summed exactly without being enumerated.  If anchors have few positives, each positive is a threshold
     for the anchor's negatives; otherwise sorting each row gives the number of active triplets of every pair, and the loss
-    is linear in the similarities with these numbers, $O(B^2\log B)$.  The soft loss takes one pass for each positive.
+    is linear in the similarities with these numbers, $O(B^2\log B)$.  The soft loss takes one pass for each positive, or sums
+    Chebyshev polynomials of the similarities.
 
     The triplets of a deterministic miner (all of `likewise.miners` but `DistanceWeightedMiner` and `RandomMiner`) are
     summed in the same way; pairs that tie at the chosen similarity then share the gradient, while an explicit triplet

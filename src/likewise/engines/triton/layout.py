@@ -8,6 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from likewise.engines.split_products import multiply_into_float32
 from likewise.engines.triton.factor import Factor, pad_width
 from likewise.engines.triton.kernel_source import Pairing
 from likewise.engines.triton.kernels import Operands
@@ -202,7 +203,7 @@ def without_float16(operand: Tensor) -> Tensor:
 def multiply(gradients: Tensor, operand: Tensor, total: Tensor | None = None) -> Tensor:
     """Multiply gradients of pairs, ``(rows, 1 or 2, columns)``, with the operand of the columns; add to a total if given."""
     for summand in gradients.unbind(1):
-        total = _multiply(summand, operand, total)
+        total = multiply_into_float32(summand, operand, total)
     assert total is not None
     return total
 
@@ -214,27 +215,11 @@ def multiply_transposed(gradients: Tensor, operand: Tensor, total: Tensor | None
     """
     summands = gradients.shape[1]
     repeated = operand if summands == 1 else operand.repeat_interleave(summands, dim=0)
-    return _multiply(gradients.flatten(0, 1).T, repeated, total)
+    return multiply_into_float32(gradients.flatten(0, 1).T, repeated, total)
 
 
 def _unsort(rows: Tensor, order: Tensor | None) -> Tensor:
     return rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows)
-
-
-def _multiply(left: Tensor, right: Tensor, total: Tensor | None) -> Tensor:
-    """Multiply two matrices into a float32 result, or add their product to a float32 total."""
-    if left.dtype == torch.float32:
-        return left @ right if total is None else total.addmm_(left, right)
-    if left.is_cuda and total is not None and _TORCH >= (2, 11):  # 2.8 adds only totals in the dtype of the factors
-        return torch.addmm(total, left, right, out_dtype=torch.float32, out=total)
-    if left.is_cuda and _TORCH >= (2, 8):
-        product = torch.mm(left, right, out_dtype=torch.float32)
-    else:
-        product = left.float() @ right.float()
-    return product if total is None else total.add_(product)
-
-
-_TORCH = tuple(int(number) for number in torch.__version__.split("+")[0].split(".")[:2])
 
 
 # ------------------------------------------------------------------------------------------------ laying out

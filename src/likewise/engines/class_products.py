@@ -1,0 +1,185 @@
+"""Sums over the negatives of both members of a pair of one class: all pairs of a class have the same negatives.
+
+Rows are sorted by label, so that the members of a class are consecutive.  A chunk of rows is multiplied with all rows once,
+and the exponentials of a class with each other.  The backward pass computes each chunk again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from likewise._compat import is_batch_of_gradients
+from likewise.engines.positive_columns import write
+from likewise.engines.recompute import plan_chunks
+from likewise.engines.split_products import make_factors
+from likewise.formula import ClassProducts, Labels, PairBatch, full_precision
+
+TILE = 32
+"""Consecutive rows whose exponentials are multiplied with each other."""
+
+COPIES = 12
+"""Matrices of a chunk's size that the budget of a device is divided by; three or four are in memory at once."""
+
+LEAST_TILES = 2
+"""The smallest number of tiles of a chunk."""
+
+
+def multiply_classes(batch: PairBatch, rate: float, most: int) -> ClassProducts:
+    """The pairs of one class, for a batch against itself whose labels define the pairs.
+
+    Args:
+        batch: the batch, with a similarity that is a product of its factors.
+        rate: the rate of the exponential of similarities.
+        most: the largest number of positives of an anchor, at most half of `TILE`.
+
+    Examples:
+        >>> from likewise.formula import Cosine
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+        >>> found = multiply_classes(PairBatch(Labels(torch.tensor([0, 1, 0])), Cosine(), anchors=x), 1.0, 1)
+        >>> found.order, found.exists.flatten(), found.sums.flatten()
+        (tensor([0, 2, 1]), tensor([ True, False, False]), tensor([2.2255, 0.0000, 0.0000]))
+    """
+    assert isinstance(batch.relation, Labels)
+    labels = batch.relation.labels
+    order = labels.argsort(stable=True)
+    labels, m = labels[order], len(order)
+    place = torch.arange(m, device=order.device)[:, None]
+    later = place + torch.arange(1, most + 1, device=order.device)
+    exists = (later < m) & (labels[:, None] == labels[later.clamp_max(max(m - 1, 0))])
+    # the product of scaled rows is the exponent
+    rows = math.sqrt(rate) * batch.both_factors()[0].index_select(0, order)
+    pairs = _Pairs(labels, exists, torch.where(exists, later, place))
+    exponents, sums = _ClassSums.apply(rows, pairs, batch.half)  # type: ignore[no-untyped-call]
+    return ClassProducts(order, exists, exponents / rate, sums)
+
+
+class _Pairs(NamedTuple):
+    """The pairs of one class.
+
+    Args:
+        labels: the labels of rows, ascending, ``(m,)``.
+        exists: whether a row and the one ``k + 1`` rows later are of one class, ``(m, K)``.
+        columns: the later row; the row itself where there is none, ``(m, K)``.
+    """
+
+    labels: Tensor
+    exists: Tensor
+    columns: Tensor
+
+    def cut(self, rows: Tensor) -> Iterator[_Chunk]:
+        """Chunks of rows, and the rows after them that are of the same classes."""
+        m, most = self.exists.shape
+        height = TILE - most
+        for chunk in plan_chunks(-(-m // height) * height, m, rows, height, copies=COPIES, least=LEAST_TILES):
+            own = slice(chunk.start, min(chunk.stop, m))
+            reach = slice(own.start, min(own.stop + most, m))
+            yield _Chunk(own, reach, self.labels[reach, None] == self.labels, self.exists[own], self.columns[own])
+
+
+class _Chunk(NamedTuple):
+    """Some rows, in overlapping tiles: each begins ``TILE − K`` rows after the one before it.
+
+    Args:
+        own: the rows.
+        reach: these and the K rows after them, the rows of the matrices of a chunk.
+        same: the pairs of one class, ``(reach, m)``.
+        exists: of the rows; see `_Pairs`.
+        columns: of the rows; see `_Pairs`.
+    """
+
+    own: slice
+    reach: slice
+    same: Tensor
+    exists: Tensor
+    columns: Tensor
+
+    def exponentiate(self, exponents: Tensor) -> Tensor:
+        """The exponentials of negative pairs, in place; zero for the others."""
+        return exponents.exp_().masked_fill_(self.same, 0.0)
+
+    def sum_products(self, values: Tensor) -> Tensor:
+        """The sums of the products of each row with those after it, ``(own, K)``."""
+        number, most = self.exists.shape
+        tiles, places = self._tile(values)
+        products = torch.bmm(tiles[:, : TILE - most], tiles.transpose(1, 2))
+        return products.gather(2, places).flatten(0, 1)[:number]
+
+    def differentiate(self, values: Tensor, gradient: Tensor) -> Tensor:
+        """The gradient by the values, ``(reach, m)``, from that by `sum_products`."""
+        (number, most), m = gradient.shape, values.shape[1]
+        height = TILE - most
+        tiles, places = self._tile(values)
+        end = len(tiles) * height
+        factors = gradient.new_zeros(len(tiles), TILE, TILE)
+        factors[:, :height].scatter_(2, places, pad(gradient, (0, 0, 0, end - number)).view(places.shape))
+        factors = factors + factors.transpose(1, 2)
+        result = values.new_empty(end + most, m)
+        within = torch.bmm(factors[:, :height], tiles, out=result[:end].view(-1, height, m))
+        beyond = torch.bmm(factors[:, height:], tiles)  # the first rows of the next tile
+        within[1:, :most] += beyond[:-1]
+        result[end:] = beyond[-1]
+        return result[: len(values)]
+
+    def _tile(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Tiles of rows, ``(tiles, TILE, m)``, a view unless rows are missing, and the places of each row's products."""
+        number, most = self.exists.shape
+        height = TILE - most
+        missing = -(-number // height) * height + most - len(values)
+        values = pad(values, (0, 0, 0, missing)) if missing else values
+        tiles = values.unfold(0, TILE, height).transpose(1, 2)
+        k = torch.arange(height, device=values.device)
+        return tiles, (k[:, None] + k[1 : most + 1]).expand(len(tiles), height, most)
+
+
+class _ClassSums(torch.autograd.Function):
+    """The exponents of the pairs of one class, and the sums of products of exponentials over negatives, ``(m, K)`` each."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, pairs: _Pairs, half: torch.dtype | None) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(rows)
+        ctx.pairs, ctx.half = pairs, half
+        near, sums = (rows.new_empty(pairs.exists.shape) for _ in range(2))
+        factors = make_factors(rows, half)
+        for chunk in pairs.cut(rows):
+            exponents = factors.multiply(chunk.reach)
+            torch.gather(exponents[: len(chunk.columns)], 1, chunk.columns, out=near[chunk.own])
+            sums[chunk.own] = chunk.sum_products(chunk.exponentiate(exponents))
+            del exponents  # before the next ones are computed
+        return near, sums.masked_fill_(~pairs.exists, 0.0)
+
+    @staticmethod
+    def backward(ctx: Any, of_near: Tensor, of_sums: Tensor) -> tuple[Tensor, None, None]:
+        (rows,), pairs = ctx.saved_tensors, ctx.pairs
+        with full_precision(rows):
+            if torch.is_grad_enabled() or is_batch_of_gradients(of_sums) or is_batch_of_gradients(of_near):
+                return _differentiate(rows, pairs, of_near, of_sums), None, None
+            total, factors = torch.zeros_like(rows), make_factors(rows, ctx.half)
+            of_sums = of_sums.masked_fill(~pairs.exists, 0.0)
+            for chunk in pairs.cut(rows):
+                values = chunk.exponentiate(factors.multiply(chunk.reach))
+                gradient = chunk.differentiate(values, of_sums[chunk.own]).mul_(values)
+                del values
+                # zero so far, because members of a class are no negatives of each other
+                write(gradient[: len(chunk.columns)], chunk.columns, chunk.exists, of_near[chunk.own])
+                factors.pass_on(gradient, chunk.reach, total)
+                del gradient
+        return total, None, None
+
+
+def _differentiate(rows: Tensor, pairs: _Pairs, of_near: Tensor, of_sums: Tensor) -> Tensor:
+    """The gradient on the whole matrix, in operations that can be differentiated and mapped."""
+
+    def place(numbers: Tensor) -> Tensor:
+        numbers = numbers.masked_fill(~pairs.exists, 0.0)
+        return rows.new_zeros(len(rows), len(rows)).scatter(1, pairs.columns, numbers)
+
+    values = (rows @ rows.T).exp().masked_fill(pairs.labels[:, None] == pairs.labels, 0.0)
+    factors = place(of_sums)
+    gradient = ((factors + factors.T) @ values) * values + place(of_near)
+    return (gradient + gradient.T) @ rows
