@@ -73,7 +73,7 @@ WARM = graphs.AFTER + 2
 COMPILED_SIZE = 8192
 """The batch size for which kernels are compiled ahead; larger batches use the same kernels."""
 
-LONG = 0.3
+LONG = 0.1
 """Seconds from which one call after the first is enough."""
 
 GRADIENTS = 2048
@@ -95,6 +95,9 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="*", choices=PRECISIONS, default=PRECISIONS)
     parser.add_argument("--list", choices=("slower", "all"), help="print cells and measure nothing")
     parser.add_argument("--page", action="store_true", help="fill the page and measure nothing")
+    parser.add_argument(
+        "--compiled", action="store_true", help="kernels are compiled already: do not compile them ahead"
+    )
     parser.add_argument("--compile", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.quick:
@@ -115,18 +118,19 @@ def cells(options: argparse.Namespace) -> list[Row]:
 
 
 def measure_missing(options: argparse.Namespace) -> None:
-    """Measure cells until the time is over: first those without a result, then those of other code."""
+    """Measure cells until the time is over: those that were slower, then those without a result, then those of other code."""
     until = time.monotonic() + 60 * options.minutes
     dim, seconds = (16, 0.0) if options.quick else (DIM, SECONDS)
     path = result_path("grid", options)
     journal = Journal(path, heading(options.device, dim, seconds, options.quick), compared)
     if path is not None:
         journal.take(path, lambda row: True)
-    if options.device != "cpu":
+    if options.device != "cpu" and not options.compiled:
         start_compilers()
+    slower = {name for name, row in journal.rows.items() if is_slower(row)}
     known = {name: row["code"] for name, row in journal.rows.items()}
     wanted = [key for key in cells(options) if known.get(name_of(key)) != fingerprint()]
-    for key in sorted(wanted, key=lambda key: name_of(key) in known):
+    for key in sorted(wanted, key=lambda key: (name_of(key) not in slower, name_of(key) in known)):
         if time.monotonic() > until:
             break
         row = measure_cell(key, options.device, dim, seconds)

@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from likewise._compat import is_built_with_onednn, is_transformed, multiply_with_onednn
+from likewise._compat import is_built_with_onednn, is_transformed
+from likewise._compat import multiply_with_onednn as multiply_with_onednn
 from likewise.formula.precision import autocast_is_on
 
 LEAST_MULTIPLICATIONS = 2**22
