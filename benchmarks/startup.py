@@ -369,7 +369,7 @@ def block(device: str) -> str:
         return "Not measured."
     about = report["machine"]
     where = f"{about.get('device', about['cpu'])}, {about['cores']} cores; python {about['python']}, torch {about['torch']}."
-    if about["load"] > about["cores"]:
+    if about.get("load", 0.0) > about["cores"]:
         where += f" Other programs were running (load {about['load']:g}): compare the seconds of computing."
     rows = [
         [row["what"], number(row["seconds"]), number(row["cpu"]), f"{row['bar']:g}" if "bar" in row else ""]

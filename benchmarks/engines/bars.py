@@ -135,7 +135,8 @@ def _large(report: Report) -> Iterator[Bar]:
     kernels = {"part": "large", "contender": "triton", "size": 32768}
     half, single = {"input": "bfloat16"}, {"input": "float32", "products": "highest"}
     plain, mined = {"loss": "Multi-similarity"}, {"loss": "Multi-similarity + miner"}
-    yield Bar("MultiSimilarity, B = 32,768, bf16", 10.0, least(report, "median_ms", **kernels, **half, **plain), "ms")
+    queued = {"part": "rate", "contender": "triton", "size": 32768, "what": "forward + backward"}
+    yield Bar("MultiSimilarity, B = 32,768, bf16", 10.0, least(report, "median_ms", **queued, **half, **plain), "ms")
     yield Bar("… its memory", 512.0, least(report, "extra_mib", **kernels, **half, **plain), "MiB")
     yield Bar("… with its miner", 28.0, least(report, "median_ms", **kernels, **half, **mined), "ms")
     yield Bar("… exact in float32", 80.0, least(report, "median_ms", **kernels, **single, **plain), "ms")

@@ -164,7 +164,7 @@ def rate_block(report: Report) -> str:
             continue
         who = "torch.matmul" if key["contender"] == "torch" else f"{key['loss']}, {key['what']}"
         given = "bf16" if key["input"] == "bfloat16" else f"float32, {key['products']}"
-        error = f"{row['gradient_error']:.0e}" if "gradient_error" in row else ""
+        error = f"{row['gradient_error']:.1e}" if "gradient_error" in row else ""
         rows.append([who, f"{key['size']:,}", given, number(row["median_ms"]), number(row["tflops"]), error])
     return table(["", "B", "products", "ms", "TFLOP/s", "gradient error"], rows)
 
