@@ -2,6 +2,7 @@
 
     python -m benchmarks.evaluation.device --device cuda            values, times, profile; writes results/device-cuda.json
     python -m benchmarks.evaluation.device --device cuda --tune     times of the counting kernel by tile
+    python -m benchmarks.evaluation.device --page                   fills the table of docs/benchmarks-evaluation.md
     python -m benchmarks.evaluation.device --quick                  small sizes on the CPU; prints, and writes nothing
 
 Values are compared with full sorts of float64 similarities, within rounding; on integers, whose many ties are exact, with
@@ -21,7 +22,18 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.evaluation.measure import bare_product, make
-from benchmarks.harness import machine, make_parser, result_path, versions, write
+from benchmarks.harness import (
+    DOCS,
+    fill,
+    machine,
+    make_parser,
+    number,
+    read,
+    result_path,
+    table,
+    versions,
+    write,
+)
 from likewise.metrics import retrieval
 
 FIRST = ("R@1", "RP", "MAP@R")
@@ -157,11 +169,33 @@ def tune(device: str) -> None:
         print("columns", triton_counts.COLUMN_TILE, time_call(call, 5, device), "ms", flush=True)
 
 
+def page(report: dict[str, Any]) -> str:
+    """The table of times, and the machine below it."""
+    rows = [
+        [f"{row['samples']:,} × {row['dim']}", *(number(row["ms"][name]) for name in CONTENDERS)]
+        for row in report["rows"]
+    ]
+    about = report["machine"]
+    head = ["samples, ms", "product", "product, top-1,000", "R@1, RP, MAP@R", "all metrics"]
+    classes = ", ".join(str(per_class) for _, per_class, _ in SIZES)
+    words = f"{about['device']}, torch {about['torch']}, classes of {classes}, the default budget; the shortest of several calls."
+    return f"{table(head, rows)}\n\n{words}"
+
+
 def main() -> None:
     """Check, measure and profile."""
     parser = make_parser(__doc__, device=True, quick="small sizes", out="device")
     parser.add_argument("--tune", action="store_true", help="time the counting kernel by tile and nothing else")
+    parser.add_argument("--page", action="store_true", help="fill the page and measure nothing")
     options = parser.parse_args()
+    if options.page:
+        options.device = "cuda"
+        path = result_path("device", options)
+        saved = None if path is None else read(path)
+        if saved is None:
+            raise SystemExit("there are no results yet: run python -m benchmarks.evaluation.device --device cuda")
+        fill(DOCS / "benchmarks-evaluation.md", {"device": page(saved)})
+        return
     if options.tune:
         tune(options.device)
         return
