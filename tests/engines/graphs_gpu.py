@@ -431,6 +431,37 @@ def what_cannot_be_captured() -> None:
         assert max(distances(first[0], first[1])) > 1e-3  # drawn anew at every call
 
 
+def large_batches_know_their_positives() -> None:
+    """Kernels of large batches are replayed: a graph serves any labels with as many positives."""
+    for loss in (
+        losses.TripletLoss(),
+        losses.TripletLoss(soft=True),
+        losses.TripletLoss(miner=miners.SemiHardMiner()),
+        losses.FastAPLoss(),
+        losses.HistogramLoss(),
+        losses.LiftedStructureLoss(),
+        losses.QuadrupletLoss(),
+    ):
+        other = copy.deepcopy(loss)
+        other.backend = "triton"
+        embeddings, _ = batch(4608)
+        even = torch.arange(4608, device=DEVICE) // 4
+        warm(loss, embeddings, even)
+        with replayed(2):
+            for seed in (1, 2):
+                torch.manual_seed(seed)
+                given = batch(4608, seed=seed)[0], even[torch.randperm(4608, device=DEVICE)]
+                far = distances(outcome(loss, *given), outcome(other, *given))
+                assert max(far) <= CLOSE, f"{loss}: {max(far):.1e} from the same kernels"
+        uneven = even.clone()
+        uneven[1] = 4607  # another number of positives: another graph
+        warm(loss, embeddings, uneven)
+        with replayed(1):
+            far = distances(outcome(loss, embeddings, uneven), outcome(other, embeddings, uneven))
+            assert max(far) <= CLOSE, f"{loss}: {max(far):.1e} with classes of different sizes"
+        graphs.clear()
+
+
 def who_watches_sees_the_plain_path() -> None:
     loss, (embeddings, labels) = warm(losses.MultiSimilarityLoss()), batch(128)
     seen: list[Tensor] = []
@@ -510,6 +541,7 @@ BEHAVIORS: tuple[Callable[[], None], ...] = (
     several_threads,
     other_threads_go_on_while_a_graph_is_captured,
     what_cannot_be_captured,
+    large_batches_know_their_positives,
     who_watches_sees_the_plain_path,
     copies_and_files,
     losses_come_and_go,

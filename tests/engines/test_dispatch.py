@@ -282,6 +282,26 @@ def test_graphs_run_kernels_where_they_need_not_ask(
     assert choose_in_graph(loss.declarations(), similarity, loss.miner, dtype, pairs).value == plan
 
 
+@pytest.mark.parametrize(
+    ("loss", "plan"),
+    [
+        (losses.TripletLoss(), "triton"),
+        (losses.TripletLoss(miner=miners.SemiHardMiner()), "triton"),
+        (losses.TripletLoss(miner=miners.DistanceWeightedMiner()), "dense"),  # draws
+        (losses.ContrastiveLoss(miner=miners.SemiHardMiner()), "dense"),  # enumerates triplets
+        (losses.FastAPLoss(), "triton"),
+        (losses.LiftedStructureLoss(), "triton"),
+        (losses.AngularLoss(), "dense"),
+        (losses.CentroidTripletLoss(), "dense"),
+    ],
+    ids=str,
+)
+def test_graphs_of_large_batches_have_positives(loss: losses.PairLoss, plan: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(DISPATCH, "has_triton", lambda: True)
+    arguments = loss.declarations(), as_similarity(loss.similarity), loss.miner, torch.float32, MANY
+    assert choose_in_graph(*arguments, whole=False).value == plan
+
+
 def test_one_plan_serves_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mining, terms and functions of rows run by the plan that was chosen first."""
     seen = []

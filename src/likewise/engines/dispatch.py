@@ -33,6 +33,7 @@ from likewise.formula import (
     Euclidean,
     Formula,
     Labels,
+    MatrixLoss,
     NearestCenter,
     PairBatch,
     Pooled,
@@ -42,6 +43,7 @@ from likewise.formula import (
     Similarity,
     SquaredEuclidean,
     Term,
+    TripletTerm,
     has_similarity_hook,
     one_of,
 )
@@ -148,7 +150,13 @@ def _is_traced() -> bool:
 
 
 def choose_in_graph(
-    declarations: list[Declaration], similarity: Similarity, miner: object, dtype: torch.dtype, pairs: int
+    declarations: list[Declaration],
+    similarity: Similarity,
+    miner: object,
+    dtype: torch.dtype,
+    pairs: int,
+    *,
+    whole: bool = True,
 ) -> EngineKind:
     """Choose the engine for a loss on one set of embeddings that is captured in a CUDA graph and must not synchronize.
 
@@ -158,6 +166,8 @@ def choose_in_graph(
         miner: the loss's miner, or ``None``.
         dtype: the dtype of embeddings and references together.
         pairs: the number of pairs, with each center counted.
+        whole: whether the alternative is the whole matrix and not a computation without a graph; then kernels run only
+            losses that do not depend on the number of positives.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, Cosine, per_pair, s
@@ -165,14 +175,49 @@ def choose_in_graph(
         'dense'
     """
     least, most = KERNELS_IN_GRAPH
-    items = [item for each in declarations for item in (each if isinstance(each, tuple) else (each,))]
-    terms = [item for item in items if not isinstance(item, Regularizer)]  # a regularizer reads no matrix
-    # folds over each positive read the number of positives from the device, and numbers per pair are matrices
-    plain = all(isinstance(term, Term) and not (term.folds_each_positive or term.reads_pair_numbers) for term in terms)
-    mined = miner is None or hasattr(miner, "keep")
+    terms = _list_terms(declarations)
+    fixed = all(_has_fixed_shapes(term) for term in terms)
+    if whole:
+        fixed = fixed and all(isinstance(term, Term) and not term.folds_each_positive for term in terms)
+    mined = miner is None or hasattr(miner, "keep") or (not whole and _is_rule(miner, similarity, terms))
     fits = least <= pairs < most and dtype != torch.float64 and _has_kernels(similarity)
     fits = fits and _pays_in_kernels(similarity, is_half=dtype != torch.float32)
-    return EngineKind.TRITON if fits and plain and mined and has_triton() else EngineKind.DENSE
+    return EngineKind.TRITON if fits and fixed and mined and has_triton() else EngineKind.DENSE
+
+
+def _list_terms(declarations: list[Declaration]) -> list[Term | MatrixLoss]:
+    """Return everything that reads a matrix; a regularizer does not."""
+    items = [item for each in declarations for item in (each if isinstance(each, tuple) else (each,))]
+    return [item for item in items if not isinstance(item, Regularizer)]
+
+
+def _has_fixed_shapes(term: Term | MatrixLoss) -> bool:
+    """Whether kernels compute a term without reading from the device, once they know the positives."""
+    if isinstance(term, MatrixLoss):
+        return term.evaluates_formulas and term.has_fixed_shapes
+    return not term.reads_pair_numbers  # numbers per pair are matrices
+
+
+def _is_rule(miner: object, similarity: Similarity, terms: list[Term | MatrixLoss]) -> bool:
+    """Whether a miner's choice of triplets is a formula, and only terms on triplets use it."""
+    choice = getattr(miner, "choice", None)
+    return (
+        choice is not None and all(isinstance(each, TripletTerm) for each in terms) and choice(similarity) is not None
+    )
+
+
+def needs_positives(declarations: list[Declaration]) -> bool:
+    """Return whether kernels need the positions of each anchor's positives, whose number is read from the device.
+
+    Examples:
+        >>> from likewise.formula import NEGATIVES, per_pair, per_triplet, relu, s, s_p
+        >>> needs_positives([per_pair(NEGATIVES, s)]), needs_positives([per_triplet(relu(s - s_p))])
+        (False, True)
+    """
+    return any(
+        each.needs_positives if isinstance(each, MatrixLoss) else each.folds_each_positive
+        for each in _list_terms(declarations)
+    )
 
 
 def _runs_in_kernels(batch: PairBatch) -> bool:

@@ -44,12 +44,13 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
     relation = batch.relation
     if has_similarity_hook() or not isinstance(relation, Labels | Levels):
         return None
-    if not can_synchronize(relation.labels, large=large):
+    known = relation.positives if isinstance(relation, Labels) else None
+    if not (can_synchronize(relation.labels, large=large) or (large and known is not None)):
         return None
     if isinstance(relation, Levels):
         return _index_levels(relation, most)
-    if relation.positives is not None:
-        return relation.positives if relation.positives.index.shape[1] <= most else None
+    if known is not None:
+        return known if known.index.shape[1] <= most else None
     order, first, number, place = _find_runs(relation)
     if place is not None:  # an anchor is in the run of its class but does not count as a positive of itself
         inside = (place >= 0) & (place < number)

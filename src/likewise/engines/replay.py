@@ -5,16 +5,30 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import weakref
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from likewise.distributed import SINGLE_PROCESS, current_group
 from likewise.engines import graphs
-from likewise.engines.dispatch import KERNELS_IN_GRAPH, EngineKind, choose_in_graph
-from likewise.formula import Pooled, as_similarity, can_read_values, has_similarity_hook, sort_declaration
+from likewise.engines.dispatch import KERNELS_IN_GRAPH, EngineKind, choose_in_graph, needs_positives
+from likewise.engines.positive_index import find_positive_index
+from likewise.formula import (
+    Labels,
+    PairBatch,
+    Pooled,
+    PositiveIndex,
+    as_similarity,
+    can_read_values,
+    has_similarity_hook,
+    sort_declaration,
+)
+
+Arguments: TypeAlias = tuple[Tensor | None, ...]
+"""Those of the ``forward`` of a loss."""
 
 _OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
 """Attributes that torch adds to a loss."""
@@ -50,11 +64,48 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     if key is None or loss._modules or not all(isinstance(each, Tensor) for each in tensors):
         return None
     # whether kernels can run a loss is checked once, before a capture
-    if _pairs(loss, arguments) >= KERNELS_IN_GRAPH[1]:
+    pairs = _pairs(loss, arguments)
+    if pairs >= KERNELS_IN_GRAPH[1]:
         return None
+    known = 0
+    if pairs >= graphs.UP_TO and _needs_positives(loss, key, arguments):
+        positives = _index_positives(arguments)  # outside of the graph, because it reads from the device
+        if positives is None:
+            return None
+        tensors += [each for each in (positives.index, positives.exists) if each is not None]
+        known = 1 if positives.exists is None else 2
     prepare = functools.partial(_pure, loss, arguments, tuple(learned))
     there = tuple([each is not None for each in arguments])
-    return graphs.call(loss, (key, there, *learned), prepare, tensors)
+    return graphs.call(loss, (key, there, known, *learned), prepare, tensors)
+
+
+_NEEDS: weakref.WeakKeyDictionary[nn.Module, tuple[Hashable, bool]] = weakref.WeakKeyDictionary()
+"""Whether a graph of a loss has the positives of its anchors as an input, and the key that this was found for."""
+
+
+def _needs_positives(loss: Any, key: Hashable, arguments: Arguments) -> bool:
+    """Whether kernels can run a loss on a large batch in a graph, and need the positives of its anchors."""
+    embeddings = arguments[0]
+    assert embeddings is not None
+    if hasattr(loss, "proxies"):  # proxies are sorted by class
+        return False
+    key = key, embeddings.dtype
+    before, needs = _NEEDS.get(loss, (None, False))
+    if before != key:
+        needs = needs_positives(loss.declarations()) and _choose(loss, arguments) is EngineKind.TRITON
+        _NEEDS[loss] = key, needs
+    return needs
+
+
+def _index_positives(arguments: Arguments) -> PositiveIndex | None:
+    """The positives of each anchor of a batch against itself; ``None`` if there are many or labels are wrong."""
+    embeddings, labels, *others = arguments
+    if embeddings is None or labels is None or any(each is not None for each in others):
+        return None
+    if labels.shape != embeddings.shape[:1] or labels.is_floating_point() or labels.device != embeddings.device:
+        return None
+    with torch.no_grad():
+        return find_positive_index(PairBatch(Labels(labels), anchors=embeddings), large=True)
 
 
 def _is_plain(embeddings: Tensor) -> bool:
@@ -96,7 +147,7 @@ def _is_frozen(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
-def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
+def _pairs(loss: Any, arguments: Arguments) -> int:
     """The size of the largest matrix of embeddings."""
     embeddings, references = arguments[0], arguments[2] if len(arguments) > 2 else getattr(loss, "proxies", None)
     assert embeddings is not None
@@ -104,33 +155,34 @@ def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
     return m * (m if references is None or not references.ndim else references.shape[0])
 
 
-def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> EngineKind | None:
+def _choose(loss: Any, arguments: Arguments) -> EngineKind | None:
     """The engine that is captured; ``None`` if the batch is too large for a graph."""
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
     pooled = getattr(loss, "pools_centers", False)
     # small batches do not depend on the declaration; up to its limit, a table of proxies is faster as a whole
     least = graphs.UP_TO if hasattr(loss, "proxies") and not pooled else KERNELS_IN_GRAPH[0]
+    whole = pairs < (graphs.POOLED_UP_TO if pooled else graphs.UP_TO)
     if pairs >= least and embeddings is not None:
         similarity, dtype = as_similarity(loss.similarity), embeddings.dtype
         if pooled:
             similarity = Pooled(similarity, loss.proxies_per_class, loss.pooling)
         if len(arguments) > 2 and arguments[2] is not None:
             dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch
-        if (
-            choose_in_graph(loss.declarations(), similarity, getattr(loss, "miner", None), dtype, pairs)
-            is EngineKind.TRITON
-        ):
-            return EngineKind.TRITON
-    return EngineKind.DENSE if pairs < (graphs.POOLED_UP_TO if pooled else graphs.UP_TO) else None
+        miner = getattr(loss, "miner", None)
+        kind = choose_in_graph(loss.declarations(), similarity, miner, dtype, pairs, whole=whole)
+        if kind is EngineKind.TRITON:
+            return kind
+    return EngineKind.DENSE if whole else None
 
 
-def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
+def _pure(loss: Any, like: Arguments, names: tuple[str, ...]) -> Callable[..., Tensor] | None:
     """The loss on one engine as a function of its tensors, independent of later changes of the loss.
 
     Args:
         loss: the loss.
         like: the arguments of a call.
-        names: the loss's parameters and buffers, which come after the arguments.
+        names: the loss's parameters and buffers, which come after the arguments; the positions of positives, and which of
+            them exist, come last.
     """
     kind = _choose(loss, like)
     if kind is None:
@@ -146,8 +198,12 @@ def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) ->
     def compute(*tensors: Tensor) -> Tensor:
         some = iter(tensors)
         arguments = tuple([next(some) if each else None for each in there])
-        state = {f"loss.{name}": each for name, each in zip(names, some, strict=True)}
-        value: Tensor = torch.func.functional_call(module, state, arguments)
+        state = {f"loss.{name}": next(some) for name in names}
+        positives, options = tuple(some), {}
+        if positives:
+            assert arguments[1] is not None
+            options["relation"] = Labels(arguments[1], positives=PositiveIndex(*positives))
+        value: Tensor = torch.func.functional_call(module, state, arguments, options)
         return value
 
     return compute
@@ -178,6 +234,6 @@ class _Forward(nn.Module):
         super().__init__()
         self.loss = loss
 
-    def forward(self, *arguments: Tensor | None) -> Tensor:
-        value: Tensor = self.loss.forward(*arguments)
+    def forward(self, *arguments: Tensor | None, **options: Labels) -> Tensor:
+        value: Tensor = self.loss.forward(*arguments, **options)
         return value

@@ -152,6 +152,9 @@ class MatrixLoss:
             mapper, in one phase or several, so that it also runs on chunks.
         evaluates_formulas: whether it delegates to formulas or to functions (`RowMapper.evaluate`, `RowMapper.histograms`,
             `RowMapper.excess`) that kernels can execute.
+        needs_positives: whether it calls `RowMapper.positive_index`.
+        has_fixed_shapes: whether the shapes of its tensors depend only on the numbers of samples, dimensions and positives,
+            so that a CUDA graph can run it.
 
     Examples:
         >>> import torch
@@ -169,6 +172,8 @@ class MatrixLoss:
 
     compute: Callable[[PairBatch, RowMapper], list[TermValues]]
     evaluates_formulas: bool = False
+    needs_positives: bool = False
+    has_fixed_shapes: bool = True
 
     @classmethod
     def by_rows(cls, function: Callable[[Tensor, Tensor, Tensor], list[TermValues]]) -> Self:

@@ -53,7 +53,8 @@ class Tally(NamedTuple):
 
 def sum_all(margin: float, disjoint: bool = True) -> MatrixLoss:
     """Declare the sum over all quadruplets; see `sum_quadruplets`."""
-    return MatrixLoss(partial(sum_quadruplets, margin=margin, disjoint=disjoint), evaluates_formulas=True)
+    compute = partial(sum_quadruplets, margin=margin, disjoint=disjoint)
+    return MatrixLoss(compute, evaluates_formulas=True, needs_positives=True)
 
 
 def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float, disjoint: bool = True) -> list[TermValues]:

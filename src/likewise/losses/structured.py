@@ -69,7 +69,7 @@ class AngularLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """Few positives: products within classes, or each pair is an anchor; many: one matrix product for all pairs."""
-        return MatrixLoss(self._compute, evaluates_formulas=True)
+        return MatrixLoss(self._compute, evaluates_formulas=True, needs_positives=True, has_fixed_shapes=False)
 
     def only_from_embeddings(self) -> str | None:
         """Return the reason: positives are compared with negatives, and both are references."""
@@ -189,7 +189,7 @@ class LiftedStructureLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """A pair needs two rows, so there are two phases: log-sum-exps of each anchor's negatives, then the pairs."""
-        return MatrixLoss(self._compute, evaluates_formulas=True)
+        return MatrixLoss(self._compute, evaluates_formulas=True, needs_positives=True)
 
     def only_from_embeddings(self) -> str | None:
         """Return the reason: both members of a pair must be anchors."""
