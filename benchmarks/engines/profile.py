@@ -4,15 +4,19 @@
     python -m benchmarks.engines.profile --device cuda --host    the host's time of every loss; writes results/host-cuda.json
     python -m benchmarks.engines.profile --page                  fills the table of docs/benchmarks-engines.md
 
-A call is a forward and a backward pass, as in `benchmarks.engines.grid`.  Its device time is the sum of its kernels by torch's
-profiler, its clock time is that of a synchronized call without the profiler, and the host's time is the difference.
+A call is a forward and a backward pass, as in `benchmarks.engines.grid`.  Its clock time is that of a synchronized call without
+the profiler, the median of many.  Its device time is the sum of its kernels by torch's profiler; kernels of a CUDA graph, and the
+gaps between them, count as long as a replay takes when replays are queued one after another.  The host's time is the difference.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from typing import Any
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import torch
 
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
@@ -21,9 +25,15 @@ from benchmarks.engines.grid import DIM, NAMES, PRECISIONS, WARM, make_step, set
 from benchmarks.harness import DOCS, Step, fill, machine, make_parser, number, read, result_path, table, versions, write
 from benchmarks.harness.pairings import make_batch
 from likewise.engines import graphs
+from likewise.engines.recording import Recording
 
 Row = dict[str, Any]
 CALLS = 10
+"""Calls under the profiler."""
+
+SECONDS, REPLAYS = 0.3, 50
+"""Seconds of calls without it, and replays that are queued."""
+
 HOST_SIZES = (128, 2048, 8192, 32768)
 SERVED_BAR, OTHER_BAR = 0.15, 0.5
 """Milliseconds of the host that a call may take beyond the device: served by a graph, and launched kernel by kernel."""
@@ -62,47 +72,93 @@ def measure(key: Row, options: argparse.Namespace) -> Row:
     embeddings, labels = make_batch(key["size"], 16 if options.quick else DIM, options.device)
     with setting(key):
         step = make_step(key, "ours", embeddings, labels, options.device)
-        served = warm_up(step)
-        clock = statistics.median(step() for _ in range(CALLS))
+        recording = warm_up(step)
+        calls = max(CALLS, int(SECONDS / step()))
+        clock = statistics.median(step() for _ in range(calls))
         kernels = profile_kernels(step)
-    device = sum(time for _, time in kernels.values())
-    row = {"key": key, "ms": round(1e3 * clock, 4), "device_ms": round(device, 4), "graph": served}
+        replay = None if recording is None else time_replays(recording)
+    device = add_up(kernels, replay)
+    row = {"key": key, "ms": round(1e3 * clock, 4), "device_ms": round(device, 4), "graph": recording is not None}
+    row["launches"] = round(sum(kernel.launches for kernel in kernels.values() if not kernel.in_graph), 1)
     row["host_ms"] = round(row["ms"] - device, 4)
     print(
         f"{key['loss']}, {key['size']:,}, {key['precision']}: {row['ms']:.3f} ms, device {device:.3f}, host "
-        f"{row['host_ms']:.3f}, {'graph' if served else 'launched'}",
+        f"{row['host_ms']:.3f}, {'graph' if row['graph'] else 'launched'}, {row['launches']} kernels launched one by one",
         flush=True,
     )
     if not options.host:
-        for name, (count, time) in sorted(kernels.items(), key=lambda item: -item[1][1])[: options.most]:
-            print(f"    {time:8.3f} ms {count:6.1f} x {name[:100]}", flush=True)
+        for (name, _), kernel in sorted(kernels.items(), key=lambda item: -item[1].ms)[: options.most]:
+            print(f"    {kernel.ms:8.3f} ms {kernel.launches:6.1f} x {name[:100]}", flush=True)
     return row
 
 
-def warm_up(step: Step) -> bool:
-    """Call until kernels are compiled and graphs captured; return whether a graph serves the call."""
+def warm_up(step: Step) -> Recording | None:
+    """Call until kernels are compiled and graphs captured; return the recording that serves the call, if there is one."""
     for _ in range(WARM):
         step()
     before = graphs._GRAPHS.replayed
     step()
-    return graphs._GRAPHS.replayed > before
+    if graphs._GRAPHS.replayed == before:
+        return None
+    known = [found for each in graphs._GRAPHS._known.values() for found in each.values()]
+    return max((each for each in known if isinstance(each, Recording)), key=lambda recording: recording.used)
 
 
-def profile_kernels(step: Step) -> dict[str, tuple[float, float]]:
-    """The number of launches and the milliseconds of each kernel, per call."""
+class Kernel(NamedTuple):
+    """What a call spends in a kernel.
+
+    Args:
+        launches: how often the kernel runs.
+        ms: milliseconds.
+        in_graph: whether a CUDA graph runs it.
+    """
+
+    launches: float
+    ms: float
+    in_graph: bool
+
+
+def profile_kernels(step: Step) -> dict[tuple[str, bool], Kernel]:
+    """The kernels of a call, by name and whether a graph runs them."""
     cuda = step.embeddings.is_cuda
     activities = [ProfilerActivity.CUDA] if cuda else [ProfilerActivity.CPU]
     with profile(activities=activities) as profiler:
         for _ in range(CALLS):
             step()
-    kernels: dict[str, tuple[float, float]] = {}
-    for event in profiler.events():
-        if (event.device_type == DeviceType.CUDA) != cuda:
-            continue
-        count, time = kernels.get(event.name, (0.0, 0.0))
+    events = [event for event in profiler.events() if (event.device_type == DeviceType.CUDA) == cuda]
+    together: defaultdict[int, int] = defaultdict(int)
+    for event in events:  # the kernels of one graph have the number of its launch
+        together[event.id] += 1
+    kernels: dict[tuple[str, bool], Kernel] = {}
+    for event in events:
+        key = event.name, cuda and together[event.id] > 1
+        known = kernels.get(key, Kernel(0.0, 0.0, key[1]))
         took = event.time_range.elapsed_us() if cuda else event.self_cpu_time_total
-        kernels[event.name] = (count + 1 / CALLS, time + took / 1e3 / CALLS)
+        kernels[key] = Kernel(known.launches + 1 / CALLS, known.ms + took / 1e3 / CALLS, key[1])
     return kernels
+
+
+def time_replays(recording: Recording) -> float:
+    """The milliseconds of a replay between others."""
+    if not recording.inputs[0].is_cuda:
+        return 0.0
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    recording.replay()
+    start.record()
+    for _ in range(REPLAYS):
+        recording.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / REPLAYS
+
+
+def add_up(kernels: dict[tuple[str, bool], Kernel], replay: float | None) -> float:
+    """The milliseconds of the device: those of single kernels, and those of a replay in place of the kernels of its graph."""
+    single = sum(kernel.ms for kernel in kernels.values() if not kernel.in_graph)
+    in_graph = sum(kernel.ms for kernel in kernels.values() if kernel.in_graph)
+    if replay is None:
+        return single + in_graph
+    return single + max(replay, in_graph) if in_graph else max(single, replay)
 
 
 def show(options: argparse.Namespace) -> None:
