@@ -103,10 +103,14 @@ def main() -> None:
     about = {**machine(options.device), **packages, "load": round(os.getloadavg()[0], 1)}
     report: dict[str, Any] = {"machine": about, "runs": options.runs, "steps": STEPS, "rows": []}
     path = result_path("startup", options)
+    unfinished = None if path is None else path.with_suffix(".unfinished.json")
     with tempfile.TemporaryDirectory() as scratch:
         for row in measure(Path(scratch), options):
             report["rows"].append(row)
-            write(report, path)
+            write(report, unfinished)
+    write(report, path)
+    if unfinished is not None:
+        unfinished.unlink()
 
 
 def measure(scratch: Path, options: argparse.Namespace) -> Iterator[Row]:

@@ -358,8 +358,8 @@ def page(report: Row) -> str:
         f"{len(rows):,} of {len(SIZES) * len(PRECISIONS) * len(NAMES):,} cells are measured; likewise is slower in {len(slower)}"
         + (": " + "; ".join(map(_name_cell, slower)) + "." if slower else ".")
         + (
-            f" Their N-pairs loss compares one pair of each class and takes less time in: {'; '.join(map(_name_cell, to_smaller))}; "
-            "the row with one pair per class solves the same problem."
+            f" Where theirs solves a smaller problem, it takes less time in: {'; '.join(map(_name_cell, to_smaller))}; their N-pairs "
+            "loss compares one pair of each class, as ours does in the row with one pair per class."
             if to_smaller
             else ""
         )

@@ -17,7 +17,6 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import torch
-
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 

@@ -335,9 +335,11 @@ def rounded_gradients(asked: bool) -> Iterator[None]:
         yield
         return
     graphs.clear()
-    with unittest.mock.patch.object(ProductSpec, "split", False):
-        yield
-    graphs.clear()
+    try:
+        with unittest.mock.patch.object(ProductSpec, "split", False):
+            yield
+    finally:
+        graphs.clear()
 
 
 def true_gradient(bench: Bench, key: Row, step: Step) -> Tensor:

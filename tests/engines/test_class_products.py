@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from likewise.engines import class_products, split_products
 from likewise.engines.class_products import multiply_classes
@@ -67,8 +68,26 @@ def test_several_gradients_at_once() -> None:
     value = AngularLoss()(x.requires_grad_(), labels)
     upstream = torch.tensor([1.0, -2.0], dtype=torch.float64)
     (both,) = torch.autograd.grad(value, x, upstream, is_grads_batched=True, retain_graph=True)
-    (one,) = torch.autograd.grad(value, x)
+    (one,) = torch.autograd.grad(value, x, retain_graph=True)
     torch.testing.assert_close(both, torch.stack([one, -2.0 * one]))
+    mapped = torch.func.vmap(lambda factor: torch.autograd.grad(value, x, factor, retain_graph=True)[0])(upstream)
+    torch.testing.assert_close(mapped, torch.stack([one, -2.0 * one]))
+
+
+def test_a_gradient_inside_other_transforms() -> None:
+    x, labels = draw(31, "any number")
+    value = AngularLoss()(x.requires_grad_(), labels)
+    (expected,) = torch.autograd.grad(value, x, retain_graph=True)
+    with forward_ad.dual_level():
+        (found,) = torch.autograd.grad(value, x, retain_graph=True)
+    torch.testing.assert_close(found, expected, rtol=0.0, atol=0.0)
+
+    def differentiate(_: Tensor) -> Tensor:
+        (found,) = torch.autograd.grad(value, x)
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=0.0)
+        return _.sum()
+
+    torch.func.grad(differentiate)(torch.ones(2))
 
 
 @pytest.mark.usefixtures("tiles")

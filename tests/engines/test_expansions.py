@@ -83,6 +83,7 @@ def test_what_is_matched() -> None:
         assert isinstance(other, Folded)
         assert match_smooth(other, interval, torch.float32) is None
     assert match_smooth(add_up(curve, NEGATIVES), (-100.0, 0.0), torch.float32) is None
+    assert match_smooth(add_up(softplus(0.0 * s_p + 0.1), NEGATIVES), interval, torch.float32) is None
 
 
 def test_where_the_interval_is_known() -> None:

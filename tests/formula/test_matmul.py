@@ -86,13 +86,21 @@ def test_gradients_once_and_twice(same: bool, factor: float) -> None:
 
     ours = differentiate(given)
     assert len(CALLS) >= 3
-    for number, (result, exact) in enumerate(zip(ours, differentiate([each.double() for each in given]), strict=True)):
-        torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-4 * exact.abs().max().item()), number
+    for result, exact in zip(ours, differentiate([each.double() for each in given]), strict=True):
+        torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-4 * exact.abs().max().item())
+
+
+def test_only_added_numbers_have_a_gradient() -> None:
+    left, right, added = _random(40, 3), _random(50, 3), _random(1, 50).requires_grad_()
+    for product in (multiply_pairs, multiply_rows):
+        (gradient,) = torch.autograd.grad(product(left, right, added).square().sum(), added)
+        exact = 2.0 * (left.double() @ right.double().T + added.double()).sum(dim=0, keepdim=True)
+        torch.testing.assert_close(gradient.double(), exact, rtol=1e-4, atol=1e-4)
 
 
 def test_transforms_and_autocast_use_plain_products() -> None:
     a, b = _random(30, 8), _random(50, 8)
-    assert torch.vmap(lambda row: multiply_pairs(row[None], b)[0])(a).shape == (30, 50)
+    torch.testing.assert_close(torch.vmap(lambda row: multiply_pairs(row[None], b)[0])(a), a @ b.T)
     results = torch.func.jvp(lambda rows: multiply_pairs(rows, b).sum(), (a,), (a,))
     torch.testing.assert_close(results[0], results[1])
     compiled = torch.compile(multiply_pairs, backend="eager", fullgraph=True)
@@ -102,6 +110,18 @@ def test_transforms_and_autocast_use_plain_products() -> None:
     assert not CALLS
     assert multiply_rows(a.double(), b.double()).dtype == torch.float64
     assert not CALLS
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch instantiates one
+@pytest.mark.parametrize("kind", [losses.ContrastiveLoss, losses.NTXentLoss, losses.AngularLoss])
+def test_compiled_in_one_graph(kind: Callable[..., torch.nn.Module], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where products are large enough for oneDNN, and nothing is known of the processor yet."""
+    monkeypatch.undo()
+    module.is_onednn_faster.cache_clear()
+    embeddings, labels = _random(512, 64).requires_grad_(), torch.arange(512) // 4
+    loss = kind()
+    value = torch.compile(loss, backend="eager", fullgraph=True)(embeddings, labels)
+    torch.testing.assert_close(value, loss(embeddings, labels))
 
 
 @pytest.mark.parametrize("kind", [losses.ContrastiveLoss, partial(losses.NormalizedSoftmaxLoss, 20, 16)])

@@ -83,6 +83,58 @@ def test_after_an_error_no_call_is_running(threads: int):
     assert count == len(ended)
 
 
+def test_few_threads_are_kept():
+    """Whatever the sizes of calls, and however many call at once."""
+    total = torch.get_num_threads()
+    torch.set_num_threads(8)
+    try:
+        for limit in (2, 3, 4, 5, 6, 7, 8, 7, 6):
+            with use_cores(limit) as cores:
+                assert cores.map(abs, range(-3, 0)) == [3, 2, 1]
+        deadline = time.monotonic() + 60
+        while (kept := sum(each.name.startswith("likewise") for each in threading.enumerate())) > 2 * 8:
+            assert time.monotonic() < deadline, f"{kept} threads"
+            time.sleep(0.01)
+    finally:
+        torch.set_num_threads(total)
+
+
+def test_callers_at_once_have_their_own_threads():
+    total = torch.get_num_threads()
+    torch.set_num_threads(4)
+    meet = threading.Barrier(4, timeout=60)  # each of two callers computes on two cores
+    try:
+        with use_cores(2) as cores:
+            found = cores.map(lambda _: call_on_cores(lambda _: meet.wait(), [0, 1]), [0, 1])
+        assert sorted([*found[0], *found[1]]) == [0, 1, 2, 3]
+    finally:
+        torch.set_num_threads(total)
+
+
+NO_THREAD = """
+import threading, torch
+from likewise.metrics.cores import call_on_cores
+torch.set_num_threads(2)
+start = threading.Thread.start
+def fail(thread):
+    if thread.name == "likewise_1":
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = fail
+try:
+    call_on_cores(len, ["a", "bc"])
+except RuntimeError as error:
+    print(error)
+threading.Thread.start = start
+print(call_on_cores(len, ["a", "bc"]))
+"""
+
+
+def test_a_thread_that_cannot_start_leaves_no_other_waiting():
+    done = subprocess.run([sys.executable, "-c", NO_THREAD], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "can't start new thread\n[1, 2]\n", done.stderr
+
+
 FORK = """
 import multiprocessing, torch
 from likewise.metrics.cores import call_on_cores

@@ -229,7 +229,9 @@ def test_whole_matrix(monkeypatch: pytest.MonkeyPatch):
     assert [scores[name].mean().item() for name in names] == pytest.approx([expected[name] for name in names])
     assert whole_ranks.rank_whole(replace(inputs, memory=2**12)) is None
     vectors[7, 0] = torch.nan  # of a sample without positives
-    inputs = check_inputs(vectors, labels, None, None, Exclusion(None, None, False), "cosine", None, 2**28, read=False)
+    inputs = check_inputs(
+        vectors, labels, None, None, Exclusion(None, None, False), "cosine", None, 2**28, checks_values=False
+    )
     assert whole_ranks.rank_whole(inputs).summarize(metrics, "expected") is None
 
 

@@ -143,6 +143,10 @@ for dtype in (torch.float32, torch.float64):
             above, reached = by_hand(similarities, counts.thresholds, dim)
             assert torch.equal(counts.above, 2 * above), (height, width, count, dim)
             assert torch.equal(counts.ties, 2 * (reached - above)), (height, width, count, dim)
+zeros = torch.tensor([[0.0, -0.0], [-0.0, 0.0]]).T.contiguous()
+alike = ThresholdCounts.start(zeros)
+count_on_device(torch.tensor([[0.0, -0.0, 1.0], [-0.0, 0.0, -1.0]]), alike, None)
+assert alike.above.tolist() == [[1, 0], [1, 0]] and alike.ties.tolist() == [[2, 2], [2, 2]]
 print("counted")
 """
 

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from likewise._compat import is_batch_of_gradients
-from likewise.engines.positive_columns import write
+from likewise._compat import is_batch_of_gradients, is_mapped
 from likewise.engines.recompute import plan_chunks
 from likewise.engines.split_products import make_factors
 from likewise.formula import ClassProducts, Labels, PairBatch, full_precision
@@ -24,7 +23,7 @@ TILE = 32
 """Consecutive rows whose exponentials are multiplied with each other."""
 
 COPIES = 12
-"""Matrices of a chunk's size that the budget of a device is divided by; three or four are in memory at once."""
+"""Matrices of a chunk's size that fit into the budget of a device; three or four are in memory at once."""
 
 LEAST_TILES = 2
 """The smallest number of tiles of a chunk."""
@@ -157,7 +156,9 @@ class _ClassSums(torch.autograd.Function):
     def backward(ctx: Any, of_near: Tensor, of_sums: Tensor) -> tuple[Tensor, None, None]:
         (rows,), pairs = ctx.saved_tensors, ctx.pairs
         with full_precision(rows):
-            if torch.is_grad_enabled() or is_batch_of_gradients(of_sums) or is_batch_of_gradients(of_near):
+            if torch.is_grad_enabled() or any(
+                is_batch_of_gradients(each) or is_mapped(each) for each in (of_near, of_sums)
+            ):
                 return _differentiate(rows, pairs, of_near, of_sums), None, None
             total, factors = torch.zeros_like(rows), make_factors(rows, ctx.half)
             of_sums = of_sums.masked_fill(~pairs.exists, 0.0)
@@ -166,7 +167,8 @@ class _ClassSums(torch.autograd.Function):
                 gradient = chunk.differentiate(values, of_sums[chunk.own]).mul_(values)
                 del values
                 # zero so far, because members of a class are no negatives of each other
-                write(gradient[: len(chunk.columns)], chunk.columns, chunk.exists, of_near[chunk.own])
+                of_pairs = of_near[chunk.own].masked_fill(~chunk.exists, 0.0)
+                gradient[: len(chunk.columns)].scatter_(1, chunk.columns, of_pairs)
                 factors.pass_on(gradient, chunk.reach, total)
                 del gradient
         return total, None, None

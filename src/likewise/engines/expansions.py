@@ -2,7 +2,8 @@
 
 Similarities of unit vectors lie in a known interval.  A curve of `s` and `s_p` that is analytic around it, such as
 ``log(1 + e^(s − s_p + margin))``, is a short sum ``Σ_ij c_ij T_i(s) T_j(s_p)`` of Chebyshev polynomials to within the rounding
-of the dtype.  Its sum over negatives needs only their sums of each ``T_i``: ``O(q m n)`` with q polynomials, for any number
+of its largest value.  Where all values are much smaller, the sum has fewer correct digits than one over enumerated triplets:
+about 1e-13 of it in float64 and 4e-7 in float32 for well-separated classes.  Its sum over negatives needs only their sums of each ``T_i``: ``O(q m n)`` with q polynomials, for any number
 of positives, without sorting and without reading that number from a device.
 """
 
@@ -66,7 +67,7 @@ class Softplus(NamedTuple):
         return math.ceil(math.log(8.0 / torch.finfo(dtype).eps) / math.asinh(pole)) + 1
 
     def is_positive(self) -> bool:
-        """Whether the curve is a positive number everywhere, in any dtype."""
+        """Whether the curve is a positive number everywhere, in float32."""
         a, b, c = self.line
         least = sum(min(factor * end for end in self.interval) for factor in (a, b)) + c
         return least > -80.0
@@ -108,7 +109,7 @@ def match_smooth(folded: Formula, interval: tuple[float, float] | None, dtype: t
         if not (isinstance(zero, Number) and not isinstance(zero.value, Tensor) and zero.value == 0.0):
             return None
     line = linear_in(curve.arguments[0]) if isinstance(curve, Apply) and curve.operation == "softplus" else None
-    if line is None:
+    if line is None or not (line[0] or line[1]):
         return None
     found = Softplus(line, interval)
     fits = found.is_positive() if isinstance(folded.fold, Count) else found.count_polynomials(dtype) <= MOST

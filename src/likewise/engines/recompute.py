@@ -23,7 +23,7 @@ from likewise.formula import full_precision
 Results = Sequence[Tensor | None]
 
 BUDGET = {"cpu": 20 * 2**20, "cuda": 2**30}
-"""The bytes that a chunk and its intermediate results may take, by kind of device."""
+"""The bytes that a chunk and its intermediate results may take, by kind of device; `count_busy_rows` may ask for more."""
 
 COPIES = 10
 """The number of matrices of a chunk's size that are in memory at once in a backward pass."""
@@ -66,7 +66,8 @@ def plan_chunks(
 def count_busy_rows(columns: int, like: Tensor, together: int = 1) -> int:
     """Return the smallest number of rows of a table in a chunk: their gradient is a product with one row for each of them.
 
-    A product of fewer rows would leave most of a GPU idle; of a GPU's memory, chunks take at most a sixteenth for it.
+    A product of fewer rows would leave most of a GPU idle.  A chunk of so many rows takes at most a sixteenth of the memory
+    of a GPU.
 
     Args:
         columns: the number of anchors.

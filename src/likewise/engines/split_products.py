@@ -1,7 +1,7 @@
-"""Products of bfloat16 matrices that accumulate in float32, and of float32 matrices that are split in two bfloat16 ones.
+"""Products of bfloat16 matrices that accumulate in float32, and of float32 matrices that are split in two of these.
 
-A float32 number is the sum of two bfloat16 numbers and a rest of 2⁻¹⁸.  Three products of such halves take a fraction of the time of one in
-float32, and their error is far below the rounding of bfloat16 embeddings and of their gradient.
+A float32 number is the sum of two bfloat16 numbers and a rest of 2⁻¹⁸.  Three products of such halves take a fraction of
+the time of one in float32, and their error is far below the rounding of bfloat16 embeddings and of their gradient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def make_factors(rows: Tensor, half: torch.dtype | None) -> PlainFactors | Split
         >>> make_factors(torch.tensor([[1.0], [2.0]]), None).multiply(slice(0, 1))
         tensor([[1., 2.]])
     """
-    pays = rows.is_cuda and rows.dtype == torch.float32 and half == torch.bfloat16
+    accumulates = _TORCH >= (2, 8)  # otherwise halves are converted to float32 first
+    pays = rows.is_cuda and rows.dtype == torch.float32 and half == torch.bfloat16 and accumulates
     return SplitFactors.of(rows) if pays else PlainFactors(rows)
 
 

@@ -42,7 +42,7 @@ def multiply_rows(left: Tensor, right: Tensor, added: Tensor | None = None, fact
         tensor([[1.5000],
                 [2.5000]])
     """
-    if pays_onednn(left, right) and is_plain(left, right):
+    if pays_onednn(left, right) and is_plain(left, right, *([] if added is None else [added])):
         return multiply_with_onednn(left if factor == 1.0 else factor * left, right, added)
     if added is not None:
         return torch.addmm(added, left, right.T, alpha=factor)
@@ -61,20 +61,21 @@ def multiply_columns(left: Tensor, right: Tensor) -> Tensor:
         tensor([[3.],
                 [6.]])
     """
-    if left.shape[1] >= LEAST_ROWS and pays_onednn(left, right.T) and is_plain(left, right):
+    if left.shape[1] >= LEAST_ROWS and pays_onednn(left.T, right.T) and is_plain(left, right):
         return multiply_with_onednn(right.T, left.T).T
     return left.T @ right
 
 
 def pays_onednn(left: Tensor, right: Tensor) -> bool:
-    """Return whether oneDNN computes ``left rightᵀ`` in less time.
+    """Return whether oneDNN computes ``left rightᵀ`` in less time; never while torch compiles.
 
     Examples:
         >>> pays_onednn(torch.zeros(1, 2), torch.zeros(1, 2))
         False
     """
     return (
-        left.device.type == "cpu"
+        not torch.compiler.is_compiling()  # which cannot trace what follows
+        and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and len(left) * right.numel() >= LEAST_MULTIPLICATIONS
         and is_onednn_faster()

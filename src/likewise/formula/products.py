@@ -40,7 +40,8 @@ def multiply_pairs(left: Tensor, right: Tensor, added: Tensor | None = None, fac
         if left is right and left.requires_grad and len(left) <= ROWS_PER_DIMENSION * left.shape[1]:
             product: Tensor = _SelfProduct.apply(left, added, factor)  # type: ignore[no-untyped-call]
             return product
-        if (left.requires_grad or right.requires_grad) and pays_onednn(left, right):
+        inputs = left, right, added
+        if any(each is not None and each.requires_grad for each in inputs) and pays_onednn(left, right):
             product = _PairProduct.apply(left, right, added, factor)  # type: ignore[no-untyped-call]
             return product
     return multiply_rows(left, right, added, factor)

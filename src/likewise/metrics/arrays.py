@@ -96,14 +96,16 @@ class Embeddings:
                 self.similarity.check(name, rows)
 
 
-def check_embeddings(embeddings: object, references: object, similarity: Similarity, read: bool = True) -> Embeddings:
+def check_embeddings(
+    embeddings: object, references: object, similarity: Similarity, checks_values: bool = True
+) -> Embeddings:
     """Check embeddings and references.
 
     Args:
         embeddings: the queries.
         references: the references; ``None`` for the queries.
         similarity: how they are compared.
-        read: whether their values are checked; otherwise the caller does it with `Embeddings.check_values`.
+        checks_values: whether their values are checked; otherwise the caller does it with `Embeddings.check_values`.
 
     Examples:
         >>> import torch
@@ -120,6 +122,6 @@ def check_embeddings(embeddings: object, references: object, similarity: Similar
             )
         same_device("references", others, queries.device, "embeddings")
     checked = Embeddings(queries, others, same_set=references is None, similarity=similarity)
-    if read:
+    if checks_values:
         checked.check_values()
     return checked

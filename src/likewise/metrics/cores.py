@@ -94,16 +94,20 @@ def use_cores(limit: int | None = None) -> Iterator[Cores]:
     if count < 2:
         yield Cores(None, 1)
         return
-    pool = _pools.get(count, total // count)
-    try:
-        torch.set_num_threads(1)
-        # this also changed the number for threads that call torch for the first time
-        restoring = threading.Thread(target=torch.set_num_threads, args=(total,))
-        restoring.start()
-        restoring.join()
-        yield Cores(pool, count)
-    finally:
-        torch.set_num_threads(total)
+    with _pools.borrow(count, total // count) as pool:
+        try:
+            torch.set_num_threads(1)
+            # this also changed the number for threads that call torch for the first time
+            restoring = threading.Thread(target=torch.set_num_threads, args=(total,))
+            restoring.start()
+            restoring.join()
+            yield Cores(pool, count)
+        finally:
+            torch.set_num_threads(total)
+
+
+MOST_KEPT = 2
+"""Pools of threads that are kept for later calls."""
 
 
 class _Pools:
@@ -116,14 +120,27 @@ class _Pools:
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+        self._kept: list[tuple[tuple[int, int], ThreadPoolExecutor]] = []
 
-    def get(self, count: int, cores: int) -> ThreadPoolExecutor:
-        """Return ``count`` threads, each of which computes on so many cores."""
+    @contextmanager
+    def borrow(self, count: int, cores: int) -> Iterator[ThreadPoolExecutor]:
+        """Provide ``count`` threads, each of which computes on so many cores, for one caller at a time."""
+        key, kept = (count, cores), self._kept
         with self._lock:
-            if (count, cores) not in self._pools:
-                self._pools[count, cores] = _start(count, cores)
-            return self._pools[count, cores]
+            place = next((i for i, (found, _) in enumerate(kept) if found == key), None)
+            pool = None if place is None else kept.pop(place)[1]
+        if pool is None:
+            pool = _start(count, cores)
+        try:
+            yield pool
+        finally:
+            with self._lock:
+                kept.append((key, pool))
+                # after a fork, another process reads another list, and these threads do not exist in it
+                most = MOST_KEPT if kept is self._kept else len(kept)
+                dropped = [kept.pop(0)[1] for _ in range(len(kept) - most)]
+            for each in dropped:
+                each.shutdown(wait=False)
 
 
 _pools = _Pools()
@@ -139,8 +156,13 @@ def _start(count: int, cores: int) -> ThreadPoolExecutor:
         all_started.wait()
 
     pool = ThreadPoolExecutor(count, thread_name_prefix="likewise")
-    for started in [pool.submit(prepare) for _ in range(count)]:
-        started.result()
+    try:
+        for started in [pool.submit(prepare) for _ in range(count)]:
+            started.result()
+    except BaseException:  # a thread cannot start: the others stop waiting for it
+        all_started.abort()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
     return pool
 
 

@@ -130,9 +130,9 @@ def check_inputs(
     similarity: SimilarityLike,
     relevant: Relevance | None,
     memory: int,
-    read: bool = True,
+    checks_values: bool = True,
 ) -> MetricInputs:
-    """Check the arguments of a metric and collect them; ``read=False`` leaves out the values of embeddings.
+    """Check the arguments of a metric and collect them; ``checks_values=False`` leaves out the values of embeddings.
 
     Examples:
         >>> import torch
@@ -143,7 +143,7 @@ def check_inputs(
         ValueError: labels must have one entry for each of the 2 embeddings, but it has 1
     """
     similarity = as_similarity(similarity)
-    checked = check_embeddings(embeddings, references, similarity, read)
+    checked = check_embeddings(embeddings, references, similarity, checks_values)
     memory = whole_number("memory", memory, 1)
     with check_values():
         if relevant is None:

@@ -14,6 +14,9 @@ CHUNK_ENTRIES, CHUNK_ENTRIES_ON_DEVICE = 2**19, 2**22
 NEW_COLUMNS = 1536
 """Columns of a product in new memory, if it is copied: it is in a core's cache then."""
 
+MOST_DIMENSIONS = 16_384
+"""Dimensions up to which oneDNN adds the summands of a product in one order; from 20,000 on, threads may divide them."""
+
 ROW_MULTIPLE, ROW_MULTIPLE_ON_DEVICE = 48, 192
 """The sides of products are multiples of this.  Matrix libraries compute the remainder of other sides with other
 instructions, which round differently, and equal vectors would not tie.  MKL's kernels are 8, 16, 24 or 48 wide; cuBLAS
@@ -141,9 +144,10 @@ def compute_center(embeddings: Tensor, similarity: Similarity, dtype: torch.dtyp
 def is_in_new_memory(rows: Tensor) -> bool:
     """Return whether `multiply` allocates its result, because oneDNN does.
 
-    The library does not depend on the sides of a product, so that every pair is rounded the same way.
+    Up to `MOST_DIMENSIONS`, its summands do not depend on the sides of a product, so that every pair is rounded the same way.
     """
-    return rows.device.type == "cpu" and rows.dtype == torch.float32 and is_onednn_faster()
+    can = rows.device.type == "cpu" and rows.dtype == torch.float32 and rows.shape[1] <= MOST_DIMENSIONS
+    return can and is_onednn_faster()
 
 
 def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -> Tensor:

@@ -215,8 +215,8 @@ def _sum_discounts(ranks: int, like: Tensor) -> Tensor:
     return torch.cat([rank.new_zeros(1), (1.0 + rank).log2().reciprocal().cumsum(0)])
 
 
-MAX_TIES_ON_CPU = 2**16
-"""Ties of queries on a GPU up to which the CPU computes expectations: it takes many small steps, some of which read values."""
+MAX_MOVED_TIES = 2**16
+"""The number of ties up to which the CPU computes expectations for a GPU, in many small steps, some of which read values."""
 
 
 class _Order:
@@ -337,7 +337,7 @@ class _Ties:
             return None
         query, position, tied = ties.query[first:last] - columns.start, ties.position[first:last], ties.tied[first:last]
         numbers = (query, position, tied, rank[position, query], counts[query])
-        if rank.is_cuda and len(query) <= MAX_TIES_ON_CPU:
+        if rank.is_cuda and len(query) <= MAX_MOVED_TIES:
             *of_ties, rank, counts = torch.stack([each.double() for each in numbers]).cpu()
             query, position, tied = (each.long() for each in of_ties)
             return cls(Ties(query, position, tied), rank, counts)

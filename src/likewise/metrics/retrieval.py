@@ -88,7 +88,7 @@ def retrieval(
     wanted = check_options(metrics, ks, ties, without_positives, reduce)
     exclusion = Exclusion(ids, reference_ids, exclude_self)
     inputs = check_inputs(
-        embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory, read=False
+        embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory, checks_values=False
     )
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
     classes = _check_classes(labels, m, device, reduce)

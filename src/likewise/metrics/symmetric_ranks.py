@@ -205,7 +205,7 @@ class SymmetricSimilarities:
         return self.rows.take(chunk[0], chunk[0] + self.layout.size), slice(0, chunk[1] - chunk[0])
 
     def multiply(self, left: tuple[Tensor, slice], right: tuple[Tensor, slice]) -> Tensor:
-        """Return the similarities of two chunks; the next call of the same thread overwrites them."""
+        """Return the similarities of two chunks; the next call of the same thread may overwrite them."""
         return self._multiply(left[0], right[0])[left[1], right[1]]
 
     def multiply_few_rows(
@@ -298,7 +298,7 @@ def multiply_on_diagonal(
 ) -> tuple[Tensor, Positives, tuple[Tensor, Tensor]]:
     """Return a chunk's similarities to itself, its positives, and the first and the last column of each row's class.
 
-    The last column is exclusive; the next product of the same thread overwrites the similarities.
+    The last column is exclusive; the next product of the same thread may overwrite the similarities.
     """
     (start, stop), layout = chunk, similarities.layout
     samples = similarities.take(chunk)

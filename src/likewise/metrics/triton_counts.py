@@ -7,8 +7,10 @@ count, and the smallest distance, which tells whether anything ties.  Ties are r
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -108,7 +110,8 @@ def _count(
 def _load_threshold(at, k, count, stride, exists):
     """Load a threshold of each line, a column; infinity, which nothing exceeds, beyond the last."""
     mask = exists & (tl.zeros_like(exists.to(tl.int32)) + k < count)
-    return tl.load(at + k * stride, mask=mask, other=float("inf"))[:, None]
+    value = tl.load(at + k * stride, mask=mask, other=float("inf"))
+    return tl.where(value == 0, 0.0, value)[:, None]  # a negative zero minus zero would have a negative sign
 
 
 @triton.jit
@@ -170,8 +173,10 @@ def _launch(lines: Tensor, counts: ThresholdCounts, tile: Tile, excluded: tuple[
         return
     grid = (triton.cdiv(height, tile.lines) * triton.cdiv(count, THRESHOLDS), triton.cdiv(length, tile.segment))
     first, stop = (lines, lines) if excluded is None else excluded
-    _count[grid](
-        lines, *lines.stride(), height, length, counts.thresholds, counts.above, counts.ties, count,
-        counts.thresholds.stride(0), first, stop,
-        tile.lines, tile.width, tile.lanes, tile.segment, excluded is not None, num_warps=tile.warps,
-    )  # fmt: skip
+    # Triton launches on the current device
+    with nullcontext() if lines.device.type != "cuda" else torch.cuda.device(lines.device):
+        _count[grid](
+            lines, *lines.stride(), height, length, counts.thresholds, counts.above, counts.ties, count,
+            counts.thresholds.stride(0), first, stop,
+            tile.lines, tile.width, tile.lanes, tile.segment, excluded is not None, num_warps=tile.warps,
+        )  # fmt: skip

@@ -50,15 +50,15 @@ class WholeRanks:
         counts: the number of positives of each sample, ``(n,)``.
         negatives: the counts of negatives above and tied with each positive, ``(k, n)``.
         is_padding: whether there is no such positive, ``(k, n)``.
-        total: the sum of all embeddings and of the similarities of positives, a float64 scalar: it is finite only if all
-            of them are.
+        checksum: the sum of all embeddings and of the similarities of positives, a float64 scalar: it is finite only if
+            all of them are.
     """
 
     order: Tensor
     counts: Tensor
     negatives: ThresholdCounts
     is_padding: Tensor
-    total: Tensor
+    checksum: Tensor
 
     def make_chunk(self) -> RankChunk:
         """Return the ranks and the ties of the samples that have a positive."""
@@ -84,10 +84,10 @@ class WholeRanks:
         rank, counts = rank.masked_fill_(self.is_padding, torch.inf), self.counts.double()
         scores = compute_scores(rank, counts.clamp(min=1.0), metrics)
         sums = torch.stack([*scores.values(), counts.clamp_(max=1.0)]).sum(dim=1)
-        read_sums = start_reading(torch.cat([sums, self.total[None]]))
+        read_sums = start_reading(torch.cat([sums, self.checksum[None]]))
         changes = [0.0] * len(metrics) if read_ties is None else self._resolve_ties(read_ties(), metrics)
-        *sums_list, count, total = read_sums().tolist()
-        if changes is None or not math.isfinite(total):
+        *sums_list, count, checksum = read_sums().tolist()
+        if changes is None or not math.isfinite(checksum):
             return None
         return [value + change for value, change in zip(sums_list, changes, strict=True)], int(count)
 
@@ -142,7 +142,7 @@ def start_reading(values: Tensor) -> Callable[[], Tensor]:
 def rank_whole(inputs: MetricInputs) -> WholeRanks | None:
     """Rank all samples among themselves by label; ``None`` if the set or a class is too large, or has other relations.
 
-    The values of embeddings need not be checked before, but where the result is not finite.
+    The caller checks the values of embeddings only if the checksum is not finite.
     """
     relation, embeddings = inputs.relation, inputs.embeddings
     n, width = embeddings.queries.shape
@@ -198,7 +198,7 @@ def _count(
     members = members.masked_fill_(place >= sizes[:, None], -torch.inf).sort(dim=1, descending=True).values
     is_padding = place[1:, None] > counts
     thresholds = members.T[:largest].contiguous().masked_fill_(is_padding, 0.0)
-    total = embeddings.sum(dtype=torch.float64) + thresholds.sum(dtype=torch.float64)
+    checksum = embeddings.sum(dtype=torch.float64) + thresholds.sum(dtype=torch.float64)
     negatives = ThresholdCounts.start(thresholds.masked_fill_(is_padding, torch.inf))
     count_by_comparing(similarities, negatives, None, make_scratch(order.device, 4 * n), bounds)
-    return WholeRanks(order, counts, negatives, is_padding, total)
+    return WholeRanks(order, counts, negatives, is_padding, checksum)
