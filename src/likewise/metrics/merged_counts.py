@@ -7,8 +7,6 @@ hardly depends on the number of positives, unlike that of a search for each of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,18 +18,15 @@ from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.cores import call_on_cores
 from likewise.metrics.positives import Ties
 
-CACHE_KEYS = 2**16
-"""Keys that are made, or sorted and examined, at once: few enough to stay in a core's cache."""
-
-SHORT_ROW = 128
-"""Positives of a row from which on one step per row is faster than one mask for all rows."""
+CACHE_KEYS = 2**18
+"""Keys that are made, or sorted and examined, at once: few enough for a core's cache, and enough for few steps."""
 
 MERGED_BYTES, MERGED_BYTES_PER_POSITIVE = 20, 64
 """Memory per key, and per positive among them: keys and flags; ranks, and those of the previous chunk."""
 
 
 def make_keys(similarities: Tensor) -> Tensor:
-    """Return the keys of rows of similarities as if they were positives, even; those of negatives are one higher.
+    """Return the keys of rows of similarities as if they were negatives, odd; those of positives are one lower.
 
     The keys of float32 similarities between −1.5 and 1.5, such as cosines, are int32, which sort twice as fast; others
     are int64.
@@ -45,15 +40,31 @@ def make_keys(similarities: Tensor) -> Tensor:
         torch.int64
     """
     values: NDArray[Any] = similarities.numpy()
-    make: Callable[[NDArray[Any], NDArray[Any]], None] = _use_ranks
-    dtype: type[np.signedinteger[Any]] = np.int64
+    chunks = split_rows(len(values), fit_rows(CACHE_KEYS, per_row=similarities.shape[1]))
     if values.dtype == np.float32:
-        is_small = values.min() > -1.5 and values.max() < 1.5
-        make, dtype = (_use_31_bits, np.int32) if is_small else (_use_bits, np.int64)
-    keys = np.empty(values.shape, dtype=dtype)
-    chunks = split_rows(len(keys), fit_rows(CACHE_KEYS, per_row=similarities.shape[1]))
-    call_on_cores(lambda chunk: make(values[chunk], keys[chunk]), chunks)
+        small = np.empty(values.shape, dtype=np.int32)
+        if all(call_on_cores(lambda chunk: write_small_keys(values[chunk], small[chunk]), chunks)):
+            return torch.from_numpy(small)
+    keys = np.empty(values.shape, dtype=np.int64)
+    write = _write_keys if values.dtype == np.float32 else _write_ranks_as_keys
+    call_on_cores(lambda chunk: write(values[chunk], keys[chunk]), chunks)
     return torch.from_numpy(keys)
+
+
+def write_small_keys(values: NDArray[Any], keys: NDArray[Any]) -> bool:
+    """Write the int32 keys of float32 similarities; return whether these are between −1.5 and 1.5, as is needed."""
+    for chunk in split_rows(len(values), fit_rows(CACHE_KEYS, per_row=values.shape[1])):
+        part, out = values[chunk], keys[chunk]
+        if part.size and not (part.min() > -1.5 and part.max() < 1.5):
+            return False
+        # the second bit of floats below 2 is zero: the sign and 30 bits leave a place for the tag
+        bits = part.view(np.int32)
+        signs = bits >> 31  # −1 for negative floats, 0 for positive ones
+        np.left_shift(bits, 1, out=out)  # twice the magnitude; zero for −0, as for 0
+        out ^= signs
+        np.subtract(signs, out, out=out)
+        out |= 1
+    return True
 
 
 def get_lowest(keys: Tensor) -> int:
@@ -61,8 +72,9 @@ def get_lowest(keys: Tensor) -> int:
     return 2**31 - 1 if keys.dtype == torch.int32 else 2**32 + 1
 
 
-def _use_bits(values: NDArray[Any], keys: NDArray[Any]) -> None:
+def _write_keys(values: NDArray[Any], keys: NDArray[Any]) -> None:
     np.multiply(order_bits(values), -2, out=keys, dtype=np.int64)
+    keys += 1
 
 
 def order_bits(values: NDArray[np.float32]) -> NDArray[np.int32]:
@@ -79,22 +91,13 @@ def order_bits(values: NDArray[np.float32]) -> NDArray[np.int32]:
     return bits
 
 
-def _use_31_bits(values: NDArray[Any], keys: NDArray[Any]) -> None:
-    """The same for floats below 2, whose second bit is zero: the sign and 30 bits leave a place for the tag."""
-    bits = values.view(np.int32)
-    signs = bits >> 31  # −1 for negative floats, 0 for positive ones
-    np.left_shift(bits, 1, out=keys)  # twice the magnitude; zero for −0, as for 0
-    keys ^= signs
-    np.subtract(signs, keys, out=keys)
-
-
-def _use_ranks(values: NDArray[Any], keys: NDArray[Any]) -> None:
-    """The number of distinct larger values in the row: a key of 64 bits has no place for a tag."""
+def _write_ranks_as_keys(values: NDArray[Any], keys: NDArray[Any]) -> None:
+    """Write keys from the number of distinct larger values in the row: a key of 64 bits has no place for a tag."""
     order = np.argsort(-values, axis=1)
     values = np.take_along_axis(values, order, axis=1)
     distinct = np.zeros(values.shape, dtype=np.int64)
     np.cumsum(values[:, 1:] != values[:, :-1], axis=1, out=distinct[:, 1:])
-    np.put_along_axis(keys, order, 2 * distinct, axis=1)
+    np.put_along_axis(keys, order, 2 * distinct + 1, axis=1)
 
 
 def rank_merged(keys: Tensor, largest: int, first: int | None = None) -> tuple[Tensor, Ties | None, Tensor]:
@@ -110,7 +113,7 @@ def rank_merged(keys: Tensor, largest: int, first: int | None = None) -> tuple[T
 
     Examples:
         >>> import torch
-        >>> keys = make_keys(torch.tensor([[0.3, 0.1, 0.2, 0.1]])) + torch.tensor([0, 0, 1, 1])
+        >>> keys = make_keys(torch.tensor([[0.3, 0.1, 0.2, 0.1]])) - torch.tensor([1, 1, 0, 0])
         >>> rank, ties, counts = rank_merged(keys, 2)
         >>> rank.T, ties.position, ties.tied, counts
         (tensor([[1., 3.]], dtype=torch.float64), tensor([1]), tensor([1]), tensor([2]))
@@ -123,7 +126,7 @@ def rank_merged(keys: Tensor, largest: int, first: int | None = None) -> tuple[T
         part.sort(axis=1)
         is_positive = (part & 1) == 0
         # ties are kept or left out as a whole
-        if first is not None and first < 0.9 * width and not (part[:, first - 1] >> 1 == part[:, first] >> 1).any():
+        if first is not None and first < 0.4 * width and not (part[:, first - 1] >> 1 == part[:, first] >> 1).any():
             counts[chunk] = [np.count_nonzero(row) for row in is_positive]  # much faster than a sum of booleans
             kept, last = _write_ranks(part[:, :first], is_positive[:, :first], rank[chunk])
         else:
@@ -158,15 +161,10 @@ def _write_ranks(
     most = int(counts.max())
     if len(place) == rows * most:
         np.subtract(place.reshape(rows, most).astype(np.float64), starts[:-1, None] - 1.0, out=rank[:, :most])
-    elif most < SHORT_ROW:
+    else:  # in few steps: threads wait for each other after each
         rank[:, :most] = np.inf
         rank[:, :most][np.arange(most) < counts[:, None]] = place
         rank[:, :most] -= starts[:-1, None] - 1
-    else:
-        places = place.astype(np.float64)
-        for index, (first, stop) in enumerate(pairwise(edges.tolist())):
-            np.subtract(places[first:stop], index * width - 1.0, out=rank[index, : stop - first])
-            rank[index, stop - first : most] = np.inf
     # they differ in the last bit only
     row, column = np.divmod(np.flatnonzero((keys[:, 1:] ^ keys[:, :-1]) == 1), max(1, width - 1))
     return counts, np.stack([row, column, np.searchsorted(place, row * width + column) - edges[row]])

@@ -142,7 +142,10 @@ def score_queries(
     if chunk.ties is not None and ties == "pessimistic":
         at = chunk.ties.position, chunk.ties.query
         chunk = replace(chunk, rank=chunk.rank.index_put(at, chunk.ties.tied.double(), accumulate=True))
-    for columns in split_rows(len(chunk.queries), fit_rows(entries, per_row=max(1, len(chunk.rank)))):
+    # ties need most of the memory
+    has_few_ties = chunk.ties is None or len(chunk.ties.query) * 8 <= chunk.rank.numel()
+    at_once = fit_rows(4 * entries if has_few_ties else entries, per_row=max(1, len(chunk.rank)))
+    for columns in split_rows(len(chunk.queries), at_once):
         rank, counts = chunk.rank[:, columns], chunk.counts[columns].double()
         expected = _Ties.select(rank, counts, chunk.ties, columns) if ties == "expected" else None
         scores.append(_compute(_Order(rank, counts, expected, entries), metrics))
@@ -277,8 +280,7 @@ class _Order:
             if k is not None and self.rank.T.is_contiguous():
                 hits = torch.searchsorted(self.rank.T, limit[:, None], right=True).squeeze(1)
             elif k is not None and self.rank.device.type == "cpu" and self.rank.stride(0) == 1:
-                rows = zip(self.rank.T.numpy(), limit.tolist(), strict=True)  # torch would copy the rows
-                hits = torch.tensor([row.searchsorted(most, side="right") for row, most in rows])
+                hits = _bisect(self.rank, limit)  # torch would copy the rows
             else:
                 limit = limit.clamp(max=torch.finfo(torch.float64).max)  # the padding is infinite
                 # zeros and ones as floats: torch compares into floats several times faster than into booleans
@@ -300,6 +302,22 @@ class _Order:
             return total
         inside = torch.le(self.position[least:most], hits, out=torch.empty_like(rest))
         return inside.mul_(rest).sum(dim=0).add_(total)
+
+
+def _bisect(rank: Tensor, limit: Tensor) -> Tensor:
+    """The number of entries of each column of ascending ranks, ``(p, q)``, that are at most a limit, ``(q,)``.
+
+    Examples:
+        >>> _bisect(torch.tensor([[1.0, 2.0], [3.0, torch.inf]]), torch.tensor([3.0, 1.0]))
+        tensor([2, 0])
+    """
+    columns = torch.arange(rank.shape[1])
+    low, high = torch.zeros_like(columns), torch.full_like(columns, len(rank))
+    for _ in range(len(rank).bit_length()):
+        middle = (low + high) // 2
+        is_inside = (low < high) & (rank[middle.clamp(max=len(rank) - 1), columns] <= limit)
+        low, high = torch.where(is_inside, middle + 1, low), torch.where(is_inside, high, middle.maximum(low))
+    return low
 
 
 def _discount(rank: Tensor) -> Tensor:

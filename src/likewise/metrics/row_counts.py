@@ -99,7 +99,7 @@ def _merge(negatives: Tensor, positives: Positives) -> tuple[Tensor, Ties | None
     thresholds = positives.similarities.T
     keys = make_keys(torch.cat([thresholds, negatives], dim=1))
     width = thresholds.shape[1]
-    keys[:, width:] += 1
+    keys[:, :width] -= 1
     keys[:, :width].masked_fill_(torch.arange(width) >= positives.counts[:, None], get_lowest(keys))
     return rank_merged(keys, width)[:2]
 

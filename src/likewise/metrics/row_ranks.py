@@ -60,9 +60,12 @@ class _ClassRows:
 
     def rank(self, queries: Tensor, largest: int) -> RankChunk:
         """Rank some queries, in the order of their classes, with at most ``largest`` references of their class."""
+        merges = self.rows.choose_method(largest) is Method.MERGE
+        if merges and not self.needs.references and (keys := self.rows.compute_keys(queries)) is not None:
+            return self._merge(queries, None, keys, largest)
         similarities = self.rows.compute(queries)
-        if self.rows.choose_method(largest) is Method.MERGE:
-            return self._merge(queries, similarities, largest)
+        if merges:
+            return self._merge(queries, similarities, make_keys(similarities[:, : len(self.order)]), largest)
         code, position = self.classes.queries[queries, None], torch.arange(largest, device=queries.device)
         sizes = self.classes.sizes[code]
         index = self.starts[code] + torch.minimum(position, sizes - 1)
@@ -76,22 +79,22 @@ class _ClassRows:
         references = None if positives.positive_index is None else self.order[positives.positive_index]
         return make_rank_chunk(queries, positives.counts, references, ranks, positives.are_finite())
 
-    def _merge(self, queries: Tensor, similarities: Tensor, largest: int) -> RankChunk:
-        keys, is_finite = make_keys(similarities[:, : len(self.order)]), torch.tensor(True)
+    def _merge(self, queries: Tensor, similarities: Tensor | None, keys: Tensor, largest: int) -> RankChunk:
+        """Rank from keys; similarities are left out if the keys are int32 and no references are needed."""
+        is_finite = torch.tensor(True)
         code, sizes = torch.unique_consecutive(self.classes.queries[queries], return_counts=True)
         runs = zip(self.starts[code].tolist(), self.classes.sizes[code].tolist(), sizes.tolist(), strict=True)
         first = 0
         for start, size, count in runs:  # few: classes are large here
             rows, columns = slice(first, first + count), slice(start, start + size)
-            keys[rows, :start] += 1
-            keys[rows, start + size :] += 1
-            if keys.dtype != torch.int32:  # 32-bit keys exist for small numbers only
+            keys[rows, columns] -= 1
+            if similarities is not None and keys.dtype != torch.int32:  # 32-bit keys exist for small numbers only
                 low, high = similarities[rows, columns].aminmax()
                 is_finite = is_finite & low.isfinite() & high.isfinite()
             first += count
         self._exclude(queries, keys, get_lowest(keys))
         references = None
-        if self.needs.references:
+        if similarities is not None and self.needs.references:
             references = self._sort_references(queries, similarities, keys, largest)
         rank, ties, counts = rank_merged(keys, largest, self.needs.count_neighbors(largest))
         return make_rank_chunk(queries, counts, references, (rank, ties), is_finite)
@@ -153,7 +156,7 @@ def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]
         similarities, largest = rows.compute(chunk), int(counts.max())
         if rows.choose_method(largest) is Method.MERGE and not needs.references:
             keys = make_keys(similarities[:, :n])
-            keys |= ~positive
+            keys ^= positive
             keys.masked_fill_(~(positive | negative), get_lowest(keys))
             is_finite = similarities[:, :n][positive].isfinite().all()
             rank, ties, counts = rank_merged(keys, largest, needs.count_neighbors(largest))

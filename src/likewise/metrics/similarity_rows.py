@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+from math import ceil
+
 import torch
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.cores import Buffers
 from likewise.metrics.inputs import MetricInputs
-from likewise.metrics.merged_counts import MERGED_BYTES, MERGED_BYTES_PER_POSITIVE
+from likewise.metrics.merged_counts import MERGED_BYTES, MERGED_BYTES_PER_POSITIVE, write_small_keys
 from likewise.metrics.positives import BYTES_PER_POSITIVE, CountNeeds
 from likewise.metrics.prepared_rows import (
     NEW_COLUMNS,
@@ -98,9 +102,17 @@ class SimilarityRows:
 
     def split_queries(self, positives: list[int]) -> list[slice]:
         """Split queries, in ascending order of their numbers of positives, into chunks that fit the memory."""
+        most = len(positives)
+        height = self.fit_queries(positives[0]) if most else 0
+        in_chunk, units = height // self.row_multiple, ceil(most / self.row_multiple)
+        if self.threads > 1 and in_chunk and height == self.fit_queries(positives[-1]):
+            # the same number of chunks for each thread
+            count = self.threads * ceil(units / (self.threads * in_chunk))
+            ends = [min(most, units * i // count * self.row_multiple) for i in range(count + 1)]
+            return [slice(start, stop) for start, stop in pairwise(ends) if start < stop]
         chunks, start = [], 0
-        while start < len(positives):
-            stop = min(start + self.fit_queries(positives[start]), len(positives))
+        while start < most:
+            stop = min(start + self.fit_queries(positives[start]), most)
             stop = min(stop, start + self.fit_queries(positives[stop - 1]))
             chunks.append(slice(start, stop))
             start = stop
@@ -111,27 +123,53 @@ class SimilarityRows:
 
         The next call of the same thread overwrites them, because allocating a new matrix for each chunk would be slow.
         """
-        rows, width = len(queries), len(self.references)
-        left = torch.nn.functional.pad(self.queries.select(queries), (0, 0, 0, -rows % self.row_multiple))
-        shape = (rows, round_up(width, left.device))
-        whole = self._buffers.similarities
+        similarities = self._use_buffer(len(queries))
+        for columns, values in self._multiply(queries, similarities):
+            part = similarities[:, columns]
+            if values is not part:
+                part.copy_(values)
+        similarities[:, len(self.references) :] = -torch.inf
+        return similarities
+
+    def compute_keys(self, queries: Tensor) -> Tensor | None:
+        """Compute the int32 keys of the similarities of some queries, ``(q, n)``, without storing these.
+
+        ``None`` if the similarities have no such keys; see `make_keys`.
+        """
+        if self.dtype != torch.float32:
+            return None
+        keys = torch.empty(len(queries), len(self.references), dtype=torch.int32)
+        buffer = self._use_buffer(0 if is_in_new_memory(self.queries.embeddings) else len(queries))
+        for columns, values in self._multiply(queries, buffer):
+            out = keys[:, columns]
+            if not write_small_keys(values[:, : out.shape[1]].numpy(), out.numpy()):
+                return None
+        return keys
+
+    def _use_buffer(self, rows: int) -> Tensor:
+        """Return the buffer of this thread, for so many rows."""
+        shape, whole = (rows, round_up(len(self.references), self.device)), self._buffers.similarities
         if whole is None or whole.numel() < shape[0] * shape[1]:
-            self._buffers.similarities = whole = left.new_empty(shape[0] * shape[1])
-        similarities = whole[: shape[0] * shape[1]].view(shape)
-        step = similarities.shape[1]
+            self._buffers.similarities = whole = self.queries.embeddings.new_empty(
+                shape[0] * shape[1], dtype=self.dtype
+            )
+        return whole[: shape[0] * shape[1]].view(shape)
+
+    def _multiply(self, queries: Tensor, similarities: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ranges of columns and the similarities in them, which may be a part of ``similarities`` or other memory."""
+        rows = len(queries)
+        left = torch.nn.functional.pad(self.queries.select(queries), (0, 0, 0, -rows % self.row_multiple))
+        step = width = similarities.shape[1]
         if not self.references.is_cached:
             step = min(step, round_up(self.reference_chunk, left.device))
-        has_padding = rows % self.row_multiple != 0
+        has_padding, is_new = rows % self.row_multiple != 0, is_in_new_memory(left)
         if has_padding:  # a product with padded rows does not fit the result
             step = min(step, round_up(CHUNK_ENTRIES // self.row_multiple, left.device))
         buffer = left.new_empty(len(left), step) if has_padding else None
-        if is_in_new_memory(left):
+        if is_new:
             step = min(step, NEW_COLUMNS)
-        for chunk in split_rows(similarities.shape[1], step):
-            part = similarities[:, chunk]
-            out = part if buffer is None else buffer[:, : chunk.stop - chunk.start]
-            values = multiply(left, self.references.take(chunk.start, chunk.stop), self.queries.similarity, out)
-            if values is not part:
-                part.copy_(values[:rows])
-        similarities[:, width:] = -torch.inf
-        return similarities
+        for columns in split_rows(width, step):
+            part = similarities[:, columns]
+            out = part if buffer is None else buffer[:, : columns.stop - columns.start]
+            values = multiply(left, self.references.take(columns.start, columns.stop), self.queries.similarity, out)
+            yield columns, values if values is part else values[:rows]
