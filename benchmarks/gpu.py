@@ -29,7 +29,8 @@ class Task(NamedTuple):
 
     Args:
         minutes: after which it is stopped.
-        command: the module and its arguments; ``{minutes}`` stands for the limit, less one for the last row.
+        command: the module and its arguments; a benchmark that continues where it stopped has ``{minutes}``, which stands
+            for the limit, less one for the last row.
     """
 
     minutes: float
@@ -54,7 +55,9 @@ TASKS = {
 def main() -> int:
     """Run the tasks that fit the time; return how many failed or were stopped."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60.0, help="start no task that would take longer in total")
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help="start no task that could not end, or continue another time"
+    )
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK")
     parser.add_argument("--copy", type=Path, help="a folder for copies of results and logs")
     parser.add_argument("--list", action="store_true", help="print the tasks and run none")
@@ -66,7 +69,7 @@ def main() -> int:
     began, failed = time.time(), 0
     for name in options.tasks:
         left = options.minutes - (time.time() - began) / 60.0
-        if left < 1.0:
+        if left < (2.0 if "{minutes}" in TASKS[name].command else TASKS[name].minutes):
             print(f"{name}: left out, the time is up", flush=True)
             continue
         failed += not run(name, TASKS[name]._replace(minutes=min(left, TASKS[name].minutes)), began, options.copy)
@@ -84,20 +87,30 @@ def run(name: str, task: Task, began: float, copy: Path | None) -> bool:
         timer = threading.Timer(60.0 * task.minutes, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
         assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            lines.append(line)
-        status = process.wait()
-        timer.cancel()
+        try:
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                lines.append(line)
+            status = process.wait()
+        except BaseException:  # Ctrl-C, which does not reach the task
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            timer.cancel()
+            if copy is not None:
+                _copy("".join(lines), name, began, copy)
     verdict = {0: "done", -signal.SIGKILL: "stopped"}.get(status, f"failed with status {status}")
     print(f"{name}: {verdict} ({time.monotonic() - start:.0f} s)\n", flush=True)
-    if copy is not None:
-        copy.mkdir(parents=True, exist_ok=True)
-        (copy / f"{name}.log").write_text("".join(lines))
-        for path in RESULTS.glob("*-cuda*.json"):
-            if path.stat().st_mtime > began:
-                shutil.copy(path, copy)
     return status == 0
+
+
+def _copy(log: str, name: str, began: float, folder: Path) -> None:
+    """Copy the log of a task, and the results that are new since ``began``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.log").write_text(log)
+    for path in RESULTS.glob("*-cuda*.json"):
+        if path.stat().st_mtime > began:
+            shutil.copy(path, folder)
 
 
 def _fill(task: Task) -> str:

@@ -157,7 +157,7 @@ def add_up(kernels: dict[tuple[str, bool], Kernel], replay: float | None) -> flo
     in_graph = sum(kernel.ms for kernel in kernels.values() if kernel.in_graph)
     if replay is None:
         return single + in_graph
-    return single + max(replay, in_graph) if in_graph else max(single, replay)
+    return single + max(replay, in_graph)
 
 
 def show(options: argparse.Namespace) -> None:

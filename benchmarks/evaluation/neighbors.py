@@ -83,8 +83,8 @@ def make_calls(embeddings: Tensor, labels: Tensor, positives: int | None) -> dic
 
 def time_calls(
     calls: dict[tuple[str, str], Call], turns: int, clock: str, least: float
-) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
-    """The shortest time of each contender in at least so many turns and seconds, and its result."""
+) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float], int]:
+    """The shortest time of each contender in at least so many turns and seconds, its result, and the number of turns."""
     now = CLOCKS[clock]
     seconds: dict[tuple[str, str], list[float]] = {name: [] for name in calls}
     scores: dict[tuple[str, str], float] = {}
@@ -93,7 +93,7 @@ def time_calls(
             start = now()
             scores[name] = call()
             seconds[name].append(now() - start)
-    return {name: min(times) for name, times in seconds.items()}, scores
+    return {name: min(times) for name, times in seconds.items()}, scores, max(map(len, seconds.values()), default=0)
 
 
 def list_cells(options: Namespace) -> dict[str, Cell]:
@@ -148,12 +148,12 @@ def time_group(cells: dict[str, Cell], options: Namespace) -> dict[str, Any]:
     for key, (sizes, positives) in cells.items():
         calls |= {(key, name): call for name, call in make_calls(*make(sizes), positives).items()}
     least = 0.0 if options.quick else LEAST_SECONDS
-    seconds, scores = time_calls(calls, options.turns, options.clock, least)
+    seconds, scores, turns = time_calls(calls, options.turns, options.clock, least)
     return {
         key: {
             "seconds": {name: value for (owner, name), value in seconds.items() if owner == key},
             "MAP@R": {name: value for (owner, name), value in scores.items() if owner == key},
-            "turns": options.turns,
+            "turns": turns,
         }
         for key in cells
     }

@@ -82,10 +82,10 @@ def test_a_gradient_inside_other_transforms() -> None:
         (found,) = torch.autograd.grad(value, x, retain_graph=True)
     torch.testing.assert_close(found, expected, rtol=0.0, atol=0.0)
 
-    def differentiate(_: Tensor) -> Tensor:
+    def differentiate(other: Tensor) -> Tensor:
         (found,) = torch.autograd.grad(value, x)
         torch.testing.assert_close(found, expected, rtol=0.0, atol=0.0)
-        return _.sum()
+        return other.sum()
 
     torch.func.grad(differentiate)(torch.ones(2))
 

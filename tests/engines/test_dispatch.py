@@ -288,6 +288,8 @@ def test_graphs_run_kernels_where_they_need_not_ask(
         (losses.TripletLoss(), "triton"),
         (losses.TripletLoss(miner=miners.SemiHardMiner()), "triton"),
         (losses.TripletLoss(miner=miners.DistanceWeightedMiner()), "dense"),  # draws
+        (losses.TripletLoss(miner=miners.PairMarginMiner()), "dense"),  # positives depend on similarities
+        (losses.FastAPLoss(miner=miners.PairMarginMiner()), "triton"),
         (losses.ContrastiveLoss(miner=miners.SemiHardMiner()), "dense"),  # enumerates triplets
         (losses.FastAPLoss(), "triton"),
         (losses.LiftedStructureLoss(), "triton"),

@@ -17,6 +17,8 @@ from likewise.engines import graphs
 from likewise.formula import check_values
 from tests.engines.fake_recorder import FakeRecorder
 
+replay = sys.modules["likewise.engines.replay"]  # the package's attribute of that name is the function
+
 SERVED: dict[str, Callable[[], nn.Module]] = {
     "all triplets": losses.TripletLoss,
     "soft triplets": lambda: losses.TripletLoss(soft=True),
@@ -36,8 +38,7 @@ SERVED: dict[str, Callable[[], nn.Module]] = {
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRecorder]:
     """Record on the CPU, let kernels run any batch, and read no values, as on a GPU."""
     fake = FakeRecorder()
-    dispatch = sys.modules["likewise.engines.dispatch"]
-    for module in (dispatch, sys.modules["likewise.engines.replay"]):
+    for module in (sys.modules["likewise.engines.dispatch"], replay):
         monkeypatch.setattr(module, "KERNELS_IN_GRAPH", (0, 2**31))
     monkeypatch.setattr(graphs, "_GRAPHS", graphs.Graphs(fake, after=1))
     monkeypatch.setattr(graphs, "UP_TO", 0)
@@ -99,12 +100,22 @@ def test_many_positives_are_not_recorded(recorder: FakeRecorder) -> None:
     assert recorder.captures == 0
 
 
-def test_other_inputs_are_not_recorded(recorder: FakeRecorder) -> None:
-    loss, (embeddings, labels) = losses.TripletLoss(), batch(0)
+def test_other_inputs_are_not_recorded(recorder: FakeRecorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    triplet, angular, (embeddings, labels) = losses.TripletLoss(), losses.AngularLoss(), batch(0)
     with pytest.raises(ValueError, match="labels must have one entry for each of the 18 embeddings"):
-        loss(embeddings, labels[1:])
+        triplet(embeddings, labels[1:])
+    indexed: list[int] = []
+    index = replay.find_positive_index
+    monkeypatch.setattr(replay, "find_positive_index", lambda *a, **k: indexed.append(1) or index(*a, **k))
+    mined = losses.TripletLoss(miner=miners.PairMarginMiner(0.9, 0.1))
+    vector = losses.TripletLoss(reduction="none")
     for _ in range(3):
-        loss(embeddings, labels, *batch(1))
-        loss(embeddings.double(), labels)
-        losses.AngularLoss()(embeddings, labels)
+        triplet(embeddings, labels, *batch(1))
+        triplet(embeddings.double(), labels)
+        for loss in (angular, mined, vector):
+            loss(embeddings.requires_grad_(), labels).sum().backward()
     assert recorder.captures == 0
+    assert not indexed
+    check(triplet, *batch(2))  # after other arguments
+    check(triplet, *batch(3))
+    assert (recorder.captures, len(indexed)) == (1, 2)

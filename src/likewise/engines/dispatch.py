@@ -166,8 +166,8 @@ def choose_in_graph(
         miner: the loss's miner, or ``None``.
         dtype: the dtype of embeddings and references together.
         pairs: the number of pairs, with each center counted.
-        whole: whether the alternative is the whole matrix and not a computation without a graph; then kernels run only
-            losses that do not depend on the number of positives.
+        whole: whether a graph could run the whole matrix instead; then kernels run only losses that do not depend on the
+            number of positives.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, Cosine, per_pair, s
@@ -179,7 +179,9 @@ def choose_in_graph(
     fixed = all(_has_fixed_shapes(term) for term in terms)
     if whole:
         fixed = fixed and all(isinstance(term, Term) and not term.folds_each_positive for term in terms)
-    mined = miner is None or hasattr(miner, "keep") or (not whole and _is_rule(miner, similarity, terms))
+    mined = miner is None or (not whole and _is_rule(miner, similarity, terms))
+    if hasattr(miner, "keep"):  # labels do not determine the positives that it keeps
+        mined = whole or not needs_positives(declarations)
     fits = least <= pairs < most and dtype != torch.float64 and _has_kernels(similarity)
     fits = fits and _pays_in_kernels(similarity, is_half=dtype != torch.float32)
     return EngineKind.TRITON if fits and fixed and mined and has_triton() else EngineKind.DENSE

@@ -91,7 +91,7 @@ class Graphs:
 
     def call(self, owner: object, key: Hashable, prepare: Prepare, tensors: Sequence[Tensor]) -> Tensor | None:
         """Compute with a graph, or return ``None`` if the caller must compute without one; see the module's `call`."""
-        if not self._fits(tensors):
+        if not self.fits(tensors):
             return None
         device = tensors[0].device
         learns = torch.is_grad_enabled()
@@ -111,7 +111,8 @@ class Graphs:
         finally:
             self._lock.release()
 
-    def _fits(self, tensors: Sequence[Tensor]) -> bool:
+    def fits(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether a function of these tensors may be captured; see the module's `fits`."""
         device = tensors[0].device
         if not self.recorder.accepts(device) or torch.compiler.is_compiling() or torch.is_anomaly_enabled():
             return False
@@ -215,6 +216,16 @@ def accepts(device: torch.device) -> bool:
         False
     """
     return _GRAPHS.recorder.accepts(device)
+
+
+def fits(tensors: Sequence[Tensor]) -> bool:
+    """Whether a function of these tensors may be captured, by their device, kind and size, and the settings of torch.
+
+    Examples:
+        >>> fits([torch.zeros(1)])
+        False
+    """
+    return _GRAPHS.fits(tensors)
 
 
 def call(owner: object, key: Hashable, prepare: Prepare, tensors: Sequence[Tensor]) -> Tensor | None:

@@ -38,7 +38,7 @@ _SIMPLE = frozenset({bool, int, float, str, type(None)})
 
 
 def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | None:
-    """Compute the loss of a small batch on a GPU with a CUDA graph; ``None`` if it must be computed without one.
+    """Compute a loss on a GPU with a CUDA graph; ``None`` if it must be computed without one.
 
     Args:
         loss: a `PairLoss` or a `ProxyLoss`.
@@ -67,42 +67,44 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     pairs = _pairs(loss, arguments)
     if pairs >= KERNELS_IN_GRAPH[1]:
         return None
-    known = 0
-    if pairs >= graphs.UP_TO and _needs_positives(loss, key, arguments):
+    prepare = functools.partial(_pure, loss, arguments, tuple(learned))
+    there = tuple([each is not None for each in arguments])
+    index: list[Tensor] = []
+    if pairs >= graphs.UP_TO and graphs.fits(tensors) and _takes_positives(loss, key, arguments):
         positives = _index_positives(arguments)  # outside of the graph, because it reads from the device
         if positives is None:
             return None
-        tensors += [each for each in (positives.index, positives.exists) if each is not None]
-        known = 1 if positives.exists is None else 2
-    prepare = functools.partial(_pure, loss, arguments, tuple(learned))
-    there = tuple([each is not None for each in arguments])
-    return graphs.call(loss, (key, there, known, *learned), prepare, tensors)
+        index = [each for each in (positives.index, positives.exists) if each is not None]
+    return graphs.call(loss, (key, there, len(index), *learned), prepare, [*tensors, *index])
 
 
-_NEEDS: weakref.WeakKeyDictionary[nn.Module, tuple[Hashable, bool]] = weakref.WeakKeyDictionary()
-"""Whether a graph of a loss has the positives of its anchors as an input, and the key that this was found for."""
+_TAKES: weakref.WeakKeyDictionary[nn.Module, tuple[Hashable, bool]] = weakref.WeakKeyDictionary()
+"""The last answer of `_takes_positives`, and the key that it was found for."""
 
 
-def _needs_positives(loss: Any, key: Hashable, arguments: Arguments) -> bool:
-    """Whether kernels can run a loss on a large batch in a graph, and need the positives of its anchors."""
-    embeddings = arguments[0]
+def _takes_positives(loss: Any, key: Hashable, arguments: Arguments) -> bool:
+    """Whether a graph of a loss on a large batch has the positives of anchors as an input, because its kernels need them."""
+    embeddings, _, *references = arguments
     assert embeddings is not None
-    if hasattr(loss, "proxies"):  # proxies are sorted by class
+    if hasattr(loss, "proxies") or any(each is not None for each in references):  # of a batch against itself
         return False
     key = key, embeddings.dtype
-    before, needs = _NEEDS.get(loss, (None, False))
+    before, takes = _TAKES.get(loss, (None, False))
     if before != key:
-        needs = needs_positives(loss.declarations()) and _choose(loss, arguments) is EngineKind.TRITON
-        _NEEDS[loss] = key, needs
-    return needs
+        # vectors of values with a gradient are not captured, and kernels do not rank an anchor among its positives
+        fits = loss.reduction not in ("none", "mean_per_anchor") and not loss.ranks_itself()
+        takes = fits and needs_positives(loss.declarations()) and _choose(loss, arguments) is EngineKind.TRITON
+        _TAKES[loss] = key, takes
+    return takes
 
 
 def _index_positives(arguments: Arguments) -> PositiveIndex | None:
     """The positives of each anchor of a batch against itself; ``None`` if there are many or labels are wrong."""
-    embeddings, labels, *others = arguments
-    if embeddings is None or labels is None or any(each is not None for each in others):
+    embeddings, labels, *_ = arguments
+    assert embeddings is not None
+    if labels is None or labels.shape != embeddings.shape[:1] or labels.is_floating_point():
         return None
-    if labels.shape != embeddings.shape[:1] or labels.is_floating_point() or labels.device != embeddings.device:
+    if labels.device != embeddings.device:
         return None
     with torch.no_grad():
         return find_positive_index(PairBatch(Labels(labels), anchors=embeddings), large=True)

@@ -175,7 +175,7 @@ class PairLoss(nn.Module):
             embeddings, labels, references, reference_labels = views
             relation = None
         self.check_references(references)
-        # small batches on a GPU replay the same computation
+        # batches of one shape on a GPU replay the same computation
         replayed = replay(self, embeddings, labels, references, reference_labels) if relation is None else None
         if replayed is not None:
             return replayed

@@ -9,6 +9,7 @@ from math import ceil
 import torch
 from torch import Tensor
 
+from likewise.formula import Cosine
 from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.cores import Buffers
 from likewise.metrics.inputs import MetricInputs
@@ -134,9 +135,9 @@ class SimilarityRows:
     def compute_keys(self, queries: Tensor) -> Tensor | None:
         """Compute the int32 keys of the similarities of some queries, ``(q, n)``, without storing these.
 
-        ``None`` if the similarities have no such keys; see `make_keys`.
+        ``None`` if there may be similarities without such keys; see `make_keys`.
         """
-        if self.dtype != torch.float32:
+        if self.dtype != torch.float32 or not isinstance(self.queries.similarity, Cosine):
             return None
         keys = torch.empty(len(queries), len(self.references), dtype=torch.int32)
         buffer = self._use_buffer(0 if is_in_new_memory(self.queries.embeddings) else len(queries))

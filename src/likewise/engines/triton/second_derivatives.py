@@ -23,16 +23,18 @@ def refuse_second_derivative(backward: Callable[..., Gradients]) -> Callable[...
     def wrapper(ctx: Any, *gradients: Tensor | None) -> Gradients:
         if not torch.is_grad_enabled():
             return backward(ctx, *gradients)
+        # what the gradients depend on, so that no derivative by it leaves this node out
+        inputs = [each for each in (*ctx.saved_tensors, *gradients) if each is not None and each.requires_grad]
         with torch.no_grad():
             results = backward(ctx, *gradients)
-        return tuple(None if x is None else _Refuse.apply(x.detach().requires_grad_()) for x in results)  # type: ignore[no-untyped-call]
+        return tuple(None if x is None else _Refuse.apply(x, *inputs) for x in results)  # type: ignore[no-untyped-call]
 
     return wrapper
 
 
 class _Refuse(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, gradient: Tensor) -> Tensor:
+    def forward(ctx: Any, gradient: Tensor, *inputs: Tensor) -> Tensor:
         return gradient.view_as(gradient)
 
     @staticmethod
