@@ -5,7 +5,6 @@ Run: torchrun --nproc-per-node 2 examples/torchrun.py
 """
 
 import argparse
-import gc
 import os
 from collections.abc import Sequence
 
@@ -52,11 +51,7 @@ def main(argv: Sequence[str] | None = None) -> list[float]:
     if rank == 0:
         print(" ".join(f"{value:.6f}" for value in losses))
     if world_size > 1:
-        dist.barrier()
         dist.destroy_process_group()
-        # what holds threads of the process group must go before the process does, or it may abort at its end
-        del model, optimizer, loss
-        gc.collect()
     return losses
 
 

@@ -15,6 +15,9 @@ All ranks must call the same collectives in the same order.
 
 from __future__ import annotations
 
+import atexit
+import functools
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -266,6 +269,7 @@ class TorchProcessGroup(ProcessGroup):
     """
 
     def __init__(self, group: Any = None, sizes: Sequence[int] | None = None) -> None:
+        release_work_at_exit()
         self.size = dist.get_world_size(group)
         self.rank = dist.get_rank(group)
         self._wire = _Wire(group, self.size)
@@ -338,6 +342,19 @@ class TorchProcessGroup(ProcessGroup):
     def forget(self) -> None:
         """Clear the cache of gathered rows."""
         self._gathered.clear()
+
+
+@functools.cache
+def release_work_at_exit() -> None:
+    """Let the threads of process groups release the last collectives before this process ends.
+
+    A thread of gloo that releases a collective waits for the interpreter, and an interpreter that shuts down ends waiting
+    threads, which aborts the process: "terminate called without an active exception" (torch 2.13).
+
+    Examples:
+        >>> release_work_at_exit()
+    """
+    atexit.register(time.sleep, 0.1)
 
 
 class _Current:

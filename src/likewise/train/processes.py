@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import signal
 import threading
@@ -18,6 +19,7 @@ from accelerate.utils import AutocastKwargs
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from likewise.distributed import release_work_at_exit
 from likewise.train.settings import TrainConfig
 
 
@@ -46,6 +48,8 @@ def make_accelerator(settings: TrainConfig, folder: Path, device: str | None) ->
     )
     if settings.precision == "fp16" and accelerator.device.type == "cpu":
         raise ValueError("precision must be 'bf16' or 'no' on a CPU, but it is 'fp16', which needs a GPU")
+    if accelerator.num_processes > 1:
+        release_work_at_exit()
     return accelerator
 
 
@@ -69,7 +73,9 @@ def wrap_for_processes(module: Any, accelerator: Accelerator) -> Any:
     ids = [accelerator.local_process_index] if accelerator.device.type == "cuda" else None
     # the queue of a cross-batch memory is large and equal on all processes: do not broadcast it
     memory = any(name.endswith("references") for name, _ in module.named_buffers())
-    return DistributedDataParallel(module, device_ids=ids, broadcast_buffers=not memory)
+    renamed = "forward_sync_buffers" in inspect.signature(DistributedDataParallel).parameters  # torch 2.13
+    options: dict[str, Any] = {"forward_sync_buffers" if renamed else "broadcast_buffers": not memory}
+    return DistributedDataParallel(module, device_ids=ids, **options)
 
 
 def gather_numbers(numbers: Sequence[float], accelerator: Accelerator) -> list[list[float]]:
