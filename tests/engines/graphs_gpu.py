@@ -52,7 +52,7 @@ NOT_CAPTURED = {
 }
 """Losses that a graph does not serve; `WeightedPairLoss` calls a function of the user."""
 
-READS_COUNTS = ("TripletLoss-soft", "SmoothAP", "SupAP", "ROADMAP", "RecallAtK", "PNP")
+READS_COUNTS = ("SmoothAP", "SupAP", "ROADMAP", "RecallAtK", "PNP")
 """Losses, by the beginning of their names, that read the number of positives from the device in batches of 512 and more."""
 
 NOISE = 2.0

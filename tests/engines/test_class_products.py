@@ -11,12 +11,14 @@ from likewise.engines import class_products, split_products
 from likewise.engines.class_products import multiply_classes
 from likewise.engines.mapping import WholeRows
 from likewise.engines.split_products import PlainFactors, SplitFactors, multiply_into_float32
-from likewise.formula import Cosine, Labels, PairBatch
+from likewise.formula import Cosine, Labels, PairBatch, check_values
 from likewise.losses import AngularLoss
 
 LABELS = {
     "four each": lambda m, generator: torch.randperm(m, generator=generator) // 4,
     "any number": lambda m, generator: torch.randint(m // 4 + 2, (m,), generator=generator),
+    "fourteen each": lambda m, generator: torch.randperm(m, generator=generator) // 14,
+    "seventeen each": lambda m, generator: torch.randperm(m, generator=generator) // 17,
     "one class": lambda m, generator: torch.zeros(m, dtype=torch.int64),
     "no positive": lambda m, generator: torch.randperm(m, generator=generator),
 }
@@ -61,6 +63,13 @@ def test_angular_loss(m: int, labels: str, monkeypatch: pytest.MonkeyPatch) -> N
         torch.testing.assert_close(found, outcome(x, classes), rtol=1e-10, atol=1e-12)
         patch.setattr(WholeRows, "positive_index", lambda *_, **__: None)
         torch.testing.assert_close(found, outcome(x, classes), rtol=1e-10, atol=1e-12)
+
+
+def test_not_a_number_is_not_hidden() -> None:
+    x, labels = draw(31, "four each")
+    x[5, 2] = torch.nan
+    with check_values(False):
+        assert AngularLoss()(x, labels).isnan()
 
 
 def test_several_gradients_at_once() -> None:

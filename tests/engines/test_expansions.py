@@ -71,8 +71,8 @@ def test_second_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_matched() -> None:
     """Only what is the same for every similarity of the interval."""
     curve, interval = softplus(s - (s_p - 0.1)), INTERVALS[0]
-    assert match_smooth(add_up(curve, NEGATIVES), interval, torch.float32) == Softplus((1.0, -1.0, 0.1), interval)
-    assert match_smooth(count(NEGATIVES, curve > 0.0), interval, torch.float32) is not None
+    assert match_smooth(add_up(curve, NEGATIVES), interval) == Softplus((1.0, -1.0, 0.1), interval)
+    assert match_smooth(count(NEGATIVES, curve > 0.0), interval) is not None
     for other in (
         add_up(curve, POSITIVES),
         add_up(where(s < s_p, curve, 0.0), NEGATIVES),
@@ -81,9 +81,11 @@ def test_what_is_matched() -> None:
         add_up(add_up(curve, NEGATIVES), EACH_POSITIVE),
     ):
         assert isinstance(other, Folded)
-        assert match_smooth(other, interval, torch.float32) is None
-    assert match_smooth(add_up(curve, NEGATIVES), (-100.0, 0.0), torch.float32) is None
-    assert match_smooth(add_up(softplus(0.0 * s_p + 0.1), NEGATIVES), interval, torch.float32) is None
+        assert match_smooth(other, interval) is None
+    for steep in (softplus(6.0 * (s - s_p)), softplus(6.0 * s - 6.0 * s_p)):
+        assert match_smooth(add_up(steep, NEGATIVES), interval) is None
+    assert match_smooth(add_up(curve, NEGATIVES), (-100.0, 0.0)) is None
+    assert match_smooth(add_up(softplus(0.0 * s_p + 0.1), NEGATIVES), interval) is None
 
 
 def test_where_the_interval_is_known() -> None:

@@ -100,13 +100,33 @@ def test_many_positives_are_not_recorded(recorder: FakeRecorder) -> None:
     assert recorder.captures == 0
 
 
-def test_other_inputs_are_not_recorded(recorder: FakeRecorder, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def indexed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for each time that positives are indexed outside of a graph."""
+    calls: list[int] = []
+    index = replay.find_positive_index
+    monkeypatch.setattr(replay, "find_positive_index", lambda *a, **k: calls.append(1) or index(*a, **k))
+    return calls
+
+
+def test_positives_are_not_indexed_forever(
+    recorder: FakeRecorder, indexed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a graph that serves them, a few calls index positives; a call that a graph serves starts again."""
+    monkeypatch.setattr(replay, "ATTEMPTS", 3)
+    served, refused, (embeddings, labels) = losses.TripletLoss(), losses.TripletLoss(), batch(0, (18, 2))
+    for _ in range(6):
+        check(refused, embeddings, labels)
+    assert (recorder.captures, len(indexed)) == (0, 3)
+    for seed in range(8):
+        check(served, *batch(seed))
+    assert (recorder.captures, len(indexed)) == (1, 3 + 8)
+
+
+def test_other_inputs_are_not_recorded(recorder: FakeRecorder, indexed: list[int]) -> None:
     triplet, angular, (embeddings, labels) = losses.TripletLoss(), losses.AngularLoss(), batch(0)
     with pytest.raises(ValueError, match="labels must have one entry for each of the 18 embeddings"):
         triplet(embeddings, labels[1:])
-    indexed: list[int] = []
-    index = replay.find_positive_index
-    monkeypatch.setattr(replay, "find_positive_index", lambda *a, **k: indexed.append(1) or index(*a, **k))
     mined = losses.TripletLoss(miner=miners.PairMarginMiner(0.9, 0.1))
     vector = losses.TripletLoss(reduction="none")
     for _ in range(3):

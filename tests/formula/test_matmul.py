@@ -31,8 +31,8 @@ def onednn(monkeypatch: pytest.MonkeyPatch) -> None:
         return multiply(*args)
 
     for place in (module, prepared_rows):
-        monkeypatch.setattr(place, "is_onednn_faster", lambda: True)
         monkeypatch.setattr(place, "multiply_with_onednn", count)
+    monkeypatch.setattr(module, "_suits_onednn", lambda: True)
     monkeypatch.setattr(module, "LEAST_MULTIPLICATIONS", 1)
     monkeypatch.setattr(module, "LEAST_ROWS", 1)
 
@@ -59,8 +59,11 @@ LAYOUTS = {
 def test_values_of_any_layout(left: str, right: str) -> None:
     a, b = LAYOUTS[left](40, 24), LAYOUTS[right](56, 24)
     assert _is_close(multiply_rows(a, b), a.double() @ b.double().T)
-    a, b = LAYOUTS[left](40, 24), LAYOUTS[right](40, 56)
-    assert _is_close(multiply_columns(a, b), a.double().T @ b.double())
+    wide = 56 if left == "contiguous" else 280
+    a, b = LAYOUTS[left](40, 24), LAYOUTS[right](40, wide)
+    product = multiply_columns(a, b)
+    assert _is_close(product, a.double().T @ b.double())
+    assert product.is_contiguous()
     assert len(CALLS) == 2
 
 
@@ -112,12 +115,28 @@ def test_transforms_and_autocast_use_plain_products() -> None:
     assert not CALLS
 
 
+class _Rows(Tensor):
+    """A subclass, which may know other products."""
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_only_plain_tensors_and_where_it_is_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = _random(30, 8), _random(50, 8)
+    multiply_rows(a.as_subclass(_Rows), b)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.backends.mkldnn, "enabled", False)
+        multiply_rows(a, b)
+    traced = torch.jit.trace(multiply_rows, (a, b), check_trace=False)
+    assert not CALLS
+    torch.testing.assert_close(traced(a, b), a @ b.T)
+
+
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch instantiates one
 @pytest.mark.parametrize("kind", [losses.ContrastiveLoss, losses.NTXentLoss, losses.AngularLoss])
 def test_compiled_in_one_graph(kind: Callable[..., torch.nn.Module], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where products are large enough for oneDNN, and nothing is known of the processor yet."""
     monkeypatch.undo()
-    module.is_onednn_faster.cache_clear()
+    module._suits_onednn.cache_clear()
     embeddings, labels = _random(512, 64).requires_grad_(), torch.arange(512) // 4
     loss = kind()
     value = torch.compile(loss, backend="eager", fullgraph=True)(embeddings, labels)

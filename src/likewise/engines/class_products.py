@@ -132,8 +132,8 @@ class _Chunk(NamedTuple):
         missing = -(-number // height) * height + most - len(values)
         values = pad(values, (0, 0, 0, missing)) if missing else values
         tiles = values.unfold(0, TILE, height).transpose(1, 2)
-        k = torch.arange(height, device=values.device)
-        return tiles, (k[:, None] + k[1 : most + 1]).expand(len(tiles), height, most)
+        row, later = (torch.arange(count, device=values.device) for count in (height, most))
+        return tiles, (row[:, None] + later + 1).expand(len(tiles), height, most)
 
 
 class _ClassSums(torch.autograd.Function):

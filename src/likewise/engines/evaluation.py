@@ -111,7 +111,7 @@ def _reads_count(terms: list[Term], batch: PairBatch, plan: Plan) -> bool:
     """Whether the dense engine would read the number of positives; then it is read first, and few are expanded."""
     nodes = (node for term in terms for node in walk(term.total) if isinstance(node, Folded))
     folds = [node for node in nodes if needs_steps(node)]
-    return plan.is_automatic and bool(folds) and reads_count(folds, batch.shape, find_interval(batch), batch.dtype)
+    return plan.is_automatic and bool(folds) and reads_count(folds, batch.shape, find_interval(batch))
 
 
 def _materialize(batch: PairBatch, plan: Plan) -> tuple[PairBatch, Plan]:

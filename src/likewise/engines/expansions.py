@@ -3,7 +3,7 @@
 Similarities of unit vectors lie in a known interval.  A curve of `s` and `s_p` that is analytic around it, such as
 ``log(1 + e^(s − s_p + margin))``, is a short sum ``Σ_ij c_ij T_i(s) T_j(s_p)`` of Chebyshev polynomials to within the rounding
 of its largest value.  Where all values are much smaller, as for well-separated classes, the sum has fewer correct digits
-than one over enumerated triplets: its relative error was 1e-13 in float64 and 4e-7 in float32.  The sum over negatives
+than one over enumerated triplets: its relative error was 1e-13 in float64 and 4e-7 in float32.  Steep curves, whose values vary more, are not expanded.  The sum over negatives
 needs only their sums of each ``T_i``: ``O(q m n)`` with q polynomials, for any number of positives, without sorting and
 without reading that number from a device.
 """
@@ -38,8 +38,8 @@ from likewise.formula import (
 AT_ONCE = {"cpu": 2**17, "cuda": 2**21}
 """The number of pairs whose polynomials are computed at once, by kind of device."""
 
-MOST = 40
-"""The largest number of polynomials."""
+STEEPEST = 5.0
+"""The largest change of a softplus's argument over the interval of similarities; 40 polynomials suffice in float64."""
 
 INTERVALS: dict[type[Similarity], tuple[float, float]] = {
     Cosine: (-1.0, 1.0),
@@ -60,11 +60,16 @@ class Softplus(NamedTuple):
     line: tuple[float, float, float]
     interval: tuple[float, float]
 
+    @property
+    def steepness(self) -> float:
+        """The largest change of the argument when one of the similarities passes through the interval."""
+        low, high = self.interval
+        return max(map(abs, self.line[:2])) * (high - low)
+
     def count_polynomials(self, dtype: torch.dtype) -> int:
         """The number of polynomials whose remainder is below the rounding of a dtype."""
-        low, high = self.interval
         # the poles nearest to the interval are at ±πi; the coefficients shrink with their distance from it
-        pole = 2.0 * math.pi / (max(map(abs, self.line[:2])) * (high - low))
+        pole = 2.0 * math.pi / self.steepness
         return math.ceil(math.log(8.0 / torch.finfo(dtype).eps) / math.asinh(pole)) + 1
 
     def is_positive(self) -> bool:
@@ -88,14 +93,14 @@ def find_interval(batch: PairBatch) -> tuple[float, float] | None:
     return INTERVALS.get(type(similarity))
 
 
-def match_smooth(folded: Formula, interval: tuple[float, float] | None, dtype: torch.dtype) -> Softplus | None:
+def match_smooth(folded: Formula, interval: tuple[float, float] | None) -> Softplus | None:
     """Match a sum over negatives, one for each positive, of a softplus, or the number of those that are positive.
 
     Examples:
         >>> from likewise.formula import add_up, s, s_p, softplus
-        >>> match_smooth(add_up(softplus(s - s_p), NEGATIVES), (-1.0, 1.0), torch.float32)
+        >>> match_smooth(add_up(softplus(s - s_p), NEGATIVES), (-1.0, 1.0))
         Softplus(line=(1.0, -1.0, 0.0), interval=(-1.0, 1.0))
-        >>> match_smooth(add_up(softplus(s - s_p), NEGATIVES), None, torch.float32) is None
+        >>> match_smooth(add_up(softplus(s - s_p), NEGATIVES), None) is None
         True
     """
     if interval is None or not isinstance(folded, Folded) or folded.over is not NEGATIVES:
@@ -113,7 +118,7 @@ def match_smooth(folded: Formula, interval: tuple[float, float] | None, dtype: t
     if line is None or not (line[0] or line[1]):
         return None
     found = Softplus(line, interval)
-    fits = found.is_positive() if isinstance(folded.fold, Count) else found.count_polynomials(dtype) <= MOST
+    fits = found.is_positive() if isinstance(folded.fold, Count) else found.steepness <= STEEPEST
     return found if fits else None
 
 

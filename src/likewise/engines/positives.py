@@ -246,7 +246,7 @@ def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]
         [tensor([0.2000])]
     """
     S, (m, n) = pairs.known[s], pairs.positive.shape
-    index = find_candidates(pairs.positive, large=reads_count(folds, (m, n), pairs.interval, S.dtype))
+    index = find_candidates(pairs.positive, large=reads_count(folds, (m, n), pairs.interval))
     sums = sum_matched(folds, pairs, index) if index.shape[1] >= MANY else {}
 
     def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
@@ -270,20 +270,18 @@ def find_inner(folds: list[Folded]) -> set[Folded]:
     return {node for node in nodes if isinstance(node, Folded) and node.rank is Rank.POSITIVE}
 
 
-def reads_count(
-    folds: list[Folded], shape: tuple[int, int], interval: tuple[float, float] | None, dtype: torch.dtype
-) -> bool:
+def reads_count(folds: list[Folded], shape: tuple[int, int], interval: tuple[float, float] | None) -> bool:
     """Whether folds over each positive of a matrix are fast only if the number of positives is read from the device.
 
     Examples:
         >>> from likewise.formula import per_triplet, softplus
         >>> total = per_triplet(softplus(s - s_p)).total
-        >>> [reads_count([total], (512, 512), interval, torch.float32) for interval in (None, (-1.0, 1.0))]
+        >>> [reads_count([total], (512, 512), interval) for interval in (None, (-1.0, 1.0))]
         [True, False]
     """
     if shape[0] * shape[1] ** 2 <= COUNT_FROM:
         return False
-    return is_transformed() or any(match_smooth(node, interval, dtype) is None for node in find_inner(folds))
+    return is_transformed() or any(match_smooth(node, interval) is None for node in find_inner(folds))
 
 
 def sum_matched(folds: list[Folded], pairs: MaskedMatrix, index: Tensor) -> dict[Formula, Tensor]:
@@ -306,7 +304,7 @@ def sum_matched(folds: list[Folded], pairs: MaskedMatrix, index: Tensor) -> dict
     for node in walk(*(folded.curve for folded in folds)):
         if not isinstance(node, Folded):
             continue
-        smooth = match_smooth(node, pairs.interval, S.dtype)
+        smooth = match_smooth(node, pairs.interval)
         if smooth is not None and isinstance(node.fold, Count):  # all are positive
             found[node] = pairs.negative.sum(dim=1, keepdim=True).expand(index.shape)
         elif smooth is not None:

@@ -70,32 +70,53 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     prepare = functools.partial(_pure, loss, arguments, tuple(learned))
     there = tuple([each is not None for each in arguments])
     index: list[Tensor] = []
-    if pairs >= graphs.UP_TO and graphs.fits(tensors) and _takes_positives(loss, key, arguments):
+    attempts = None
+    if pairs >= graphs.UP_TO and graphs.fits(tensors):
+        attempts = _find_attempts(loss, (key, embeddings.dtype), arguments)
+    if attempts is not None and attempts.left:
+        attempts.left -= 1
         positives = _index_positives(arguments)  # outside of the graph, because it reads from the device
         if positives is None:
             return None
         index = [each for each in (positives.index, positives.exists) if each is not None]
-    return graphs.call(loss, (key, there, len(index), *learned), prepare, [*tensors, *index])
+    value = graphs.call(loss, (key, there, len(index), *learned), prepare, [*tensors, *index])
+    if value is not None and index and attempts is not None:
+        attempts.left = ATTEMPTS
+    return value
 
 
-_TAKES: weakref.WeakKeyDictionary[nn.Module, tuple[Hashable, bool]] = weakref.WeakKeyDictionary()
-"""The last answer of `_takes_positives`, and the key that it was found for."""
+ATTEMPTS = 64
+"""Calls in a row, without a graph that serves them, for which positives are indexed: each number of positives has a graph."""
 
 
-def _takes_positives(loss: Any, key: Hashable, arguments: Arguments) -> bool:
-    """Whether a graph of a loss on a large batch has the positives of anchors as an input, because its kernels need them."""
-    embeddings, _, *references = arguments
-    assert embeddings is not None
-    if hasattr(loss, "proxies") or any(each is not None for each in references):  # of a batch against itself
-        return False
-    key = key, embeddings.dtype
-    before, takes = _TAKES.get(loss, (None, False))
-    if before != key:
+@dataclasses.dataclass
+class _Attempts:
+    """For how many more calls of a loss the positives are indexed outside of a graph.
+
+    Args:
+        key: the attributes of the loss, and the dtype of embeddings.
+        left: the number of calls; zero if kernels do not need the positives, or if no graph can serve the loss.
+    """
+
+    key: Hashable
+    left: int
+
+
+_ATTEMPTS: weakref.WeakKeyDictionary[nn.Module, _Attempts] = weakref.WeakKeyDictionary()
+
+
+def _find_attempts(loss: Any, key: Hashable, arguments: Arguments) -> _Attempts | None:
+    """What is left of the attempts to serve a loss on a large batch; ``None`` unless the batch is compared with itself."""
+    _, _, *references = arguments
+    if hasattr(loss, "proxies") or any(each is not None for each in references):
+        return None
+    attempts = _ATTEMPTS.get(loss)
+    if attempts is None or attempts.key != key:
         # vectors of values with a gradient are not captured, and kernels do not rank an anchor among its positives
         fits = loss.reduction not in ("none", "mean_per_anchor") and not loss.ranks_itself()
         takes = fits and needs_positives(loss.declarations()) and _choose(loss, arguments) is EngineKind.TRITON
-        _TAKES[loss] = key, takes
-    return takes
+        attempts = _ATTEMPTS[loss] = _Attempts(key, ATTEMPTS if takes else 0)
+    return attempts
 
 
 def _index_positives(arguments: Arguments) -> PositiveIndex | None:

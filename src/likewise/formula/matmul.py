@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from likewise._compat import is_built_with_onednn, is_transformed
 from likewise._compat import multiply_with_onednn as multiply_with_onednn
@@ -23,6 +24,9 @@ LEAST_MULTIPLICATIONS = 2**22
 
 LEAST_ROWS = 64
 """Rows of a transposed product for which oneDNN takes less time."""
+
+WIDE = 256
+"""Columns of a transposed product from which oneDNN computes it about as fast as its transpose."""
 
 FULL_WIDTH = 26
 """The first family of AMD's processors whose units are 512 bits wide (Zen 5)."""
@@ -61,13 +65,17 @@ def multiply_columns(left: Tensor, right: Tensor) -> Tensor:
         tensor([[3.],
                 [6.]])
     """
-    if left.shape[1] >= LEAST_ROWS and pays_onednn(left.T, right.T) and is_plain(left, right):
-        return multiply_with_onednn(right.T, left.T).T
-    return left.T @ right
+    if not (left.shape[1] >= LEAST_ROWS and pays_onednn(left.T, right.T) and is_plain(left, right)):
+        return left.T @ right
+    if right.shape[1] < WIDE:
+        return multiply_with_onednn(right.T, left.T).T.contiguous()
+    return multiply_with_onednn(left.T, right.T)
 
 
 def pays_onednn(left: Tensor, right: Tensor) -> bool:
-    """Return whether oneDNN computes ``left rightᵀ`` in less time; never while torch compiles.
+    """Return whether oneDNN computes ``left rightᵀ`` in less time.
+
+    Only plain tensors, because subclasses and tracers know the operations of torch; users can disable oneDNN.
 
     Examples:
         >>> pays_onednn(torch.zeros(1, 2), torch.zeros(1, 2))
@@ -75,10 +83,12 @@ def pays_onednn(left: Tensor, right: Tensor) -> bool:
     """
     return (
         not torch.compiler.is_compiling()  # which cannot trace what follows
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
         and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and len(left) * right.numel() >= LEAST_MULTIPLICATIONS
         and is_onednn_faster()
+        and {type(left), type(right)} <= {Tensor, Parameter}
     )
 
 
@@ -93,9 +103,13 @@ def is_plain(*factors: Tensor) -> bool:
     return not (has_graph or torch.compiler.is_compiling() or is_transformed() or autocast_is_on(factors[0]))
 
 
-@cache
 def is_onednn_faster() -> bool:
-    """Return whether oneDNN multiplies float32 faster than MKL on this processor."""
+    """Return whether oneDNN multiplies float32 faster than MKL on this processor, and is not disabled."""
+    return bool(torch.backends.mkldnn.enabled) and _suits_onednn()
+
+
+@cache
+def _suits_onednn() -> bool:
     widest = torch.backends.cpu.get_cpu_capability() == "AVX512"
     libraries = torch.backends.mkl.is_available() and is_built_with_onednn()  # type: ignore[no-untyped-call]
     return widest and libraries and has_full_width(_describe_processor())

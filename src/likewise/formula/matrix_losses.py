@@ -154,7 +154,7 @@ class MatrixLoss:
             `RowMapper.excess`) that kernels can execute.
         needs_positives: whether it calls `RowMapper.positive_index`.
         has_fixed_shapes: whether the shapes of its tensors depend only on the numbers of samples, dimensions and positives,
-            so that a CUDA graph can run it.
+            so that a CUDA graph can run its kernels.
 
     Examples:
         >>> import torch

@@ -244,7 +244,7 @@ class ProxyLoss(nn.Module):
     ) -> Tensor:
         """Compute the loss of a batch; labels are class indices from 0, and the references are the proxies."""
         self.check_references(references, reference_labels, relation)
-        # small batches on a GPU replay the same computation
+        # batches of one shape on a GPU replay the same computation
         replayed = replay(self, embeddings, labels)
         if replayed is not None:
             return replayed

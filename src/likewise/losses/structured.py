@@ -88,7 +88,7 @@ class AngularLoss(PairLoss):
 
     def _in_classes(self, products: ClassProducts) -> list[TermValues]:
         """The pairs of each class, which have the same negatives; a pair counts for both of its members."""
-        keep = products.exists & (products.sums > 0.0)  # which are positive where there is a negative
+        keep = products.exists & (products.sums != 0.0)  # zero without negatives; NaN counts
         logits = products.sums.masked_fill(~keep, 1.0).log()
         logits = logits - 2.0 * (1.0 + self._squared_tangent) * products.similarities
         value = torch.where(keep, OPERATIONS["softplus"].compute(logits), 0.0)
