@@ -11,6 +11,7 @@ Benchmarks continue where they were interrupted, so that several short rentals o
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -93,7 +94,8 @@ def run(name: str, task: Task, began: float, copy: Path | None) -> bool:
                 lines.append(line)
             status = process.wait()
         except BaseException:  # Ctrl-C, which does not reach the task
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.killpg(process.pid, signal.SIGKILL)
             raise
         finally:
             timer.cancel()

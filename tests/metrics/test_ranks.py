@@ -176,6 +176,21 @@ def test_expected_ranks(way: str):
         assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.parametrize("sizes", [(4, 2, 1), (60, 40), (3, 30, 50, 2), (1, 45)])
+def test_ranks_of_classes_of_uneven_sizes(sizes: tuple[int, ...]):
+    """Also where classes are a large part of the references, so that positives and negatives are sorted together."""
+    n, labels = sum(sizes), torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(n))
+    x, labels = torch.randn(n, 3, generator=torch.Generator().manual_seed(1)), labels[order]
+    found, S = ranks(x, labels, similarity="dot"), x @ x.T
+    for query, reference, rank in zip(found.query.tolist(), found.reference.tolist(), found.rank.tolist(), strict=True):
+        above = (S[query] > S[query, reference]).sum() - (S[query, query] > S[query, reference]).long()
+        assert (labels[query], rank) == (labels[reference], int(above) + 1)
+    same = (labels[:, None] == labels) & ~torch.eye(n, dtype=torch.bool)
+    pairs = torch.stack([found.query, found.reference], dim=1).tolist()
+    assert sorted(pairs) == same.nonzero().tolist()
+
+
 def test_ways_agree(monkeypatch: pytest.MonkeyPatch, threads: None):
     """Symmetric chunks, masks and every way to count rows give the same counts on real numbers with duplicates."""
     generator = torch.Generator().manual_seed(1)
@@ -614,6 +629,12 @@ BAD_INPUT = [
     ),
     ((torch.eye(3), torch.zeros(3).long()), {"ties": "lucky"}, "ties must be one of 'expected', 'optimistic'"),
     ((torch.eye(3), torch.zeros(3).long()), {"ks": (0,)}, "each of ks must be a whole number ≥ 1, but it is 0"),
+    ((torch.eye(3), torch.zeros(3).long()), {"ks": (2**54,)}, r"each of ks must be at most 2\^53, but it is"),
+    (
+        (torch.eye(3), torch.zeros(3).long()),
+        {"metrics": ("P@99999999999999999999",)},
+        "the number of P@99999999999999999999",
+    ),
     ((torch.eye(3), torch.zeros(3).long()), {"memory": 0}, "memory must be a whole number ≥ 1"),
     ((torch.eye(3), torch.zeros(3).long()), {"reduce": "median"}, "reduce must be one of 'mean', 'none'"),
     ((torch.eye(3), torch.arange(3)), {}, "labels must give some query a positive among the references"),

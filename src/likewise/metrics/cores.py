@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -57,10 +57,13 @@ class Cores:
 
 def _map(pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
     """Yield the results; after an error, no call is running."""
-    calls = [pool.submit(function, item) for item in items]
+    calls: list[Future[Result]] = []
     try:
-        for call in calls:
-            yield call.result()
+        calls.extend(pool.submit(function, item) for item in items)
+        calls.reverse()
+        # an error refers to this frame, which must not refer to the call that has it: that would be a cycle
+        while calls:
+            yield calls.pop().result()
     finally:
         for call in calls:
             call.cancel()
@@ -94,16 +97,16 @@ def use_cores(limit: int | None = None) -> Iterator[Cores]:
     if count < 2:
         yield Cores(None, 1)
         return
-    with _pools.borrow(count, total // count) as pool:
-        try:
+    try:
+        with _pools.borrow(count, total // count) as pool:
             torch.set_num_threads(1)
-            # this also changed the number for threads that call torch for the first time
+            # this also changed the number for threads that call torch for the first time from now on
             restoring = threading.Thread(target=torch.set_num_threads, args=(total,))
             restoring.start()
             restoring.join()
             yield Cores(pool, count)
-        finally:
-            torch.set_num_threads(total)
+    finally:
+        torch.set_num_threads(total)
 
 
 MOST_KEPT = 2
@@ -111,7 +114,7 @@ MOST_KEPT = 2
 
 
 class _Pools:
-    """Threads that wait for the next call, by their number and the number of cores of each; a process that forks has none."""
+    """Threads that wait for the next call, by their number and the number of cores of each; a forked process has none."""
 
     def __init__(self) -> None:
         self._forget()

@@ -141,16 +141,20 @@ def compute_center(embeddings: Tensor, similarity: Similarity, dtype: torch.dtyp
     return (total / len(rows)).to(dtype)
 
 
-def is_in_new_memory(rows: Tensor) -> bool:
-    """Return whether `multiply` allocates its result, because oneDNN does.
+def is_in_new_memory(rows: Tensor, dtype: torch.dtype) -> bool:
+    """Return whether `multiply` allocates its result, because oneDNN does, for rows that are prepared in a dtype.
 
     Up to `MOST_DIMENSIONS`, its summands do not depend on the sides of a product, so that every pair is rounded the same way.
+
+    Examples:
+        >>> is_in_new_memory(torch.zeros(48, 2), torch.float64)
+        False
     """
-    can = rows.device.type == "cpu" and rows.dtype == torch.float32 and rows.shape[1] <= MOST_DIMENSIONS
+    can = rows.device.type == "cpu" and dtype == torch.float32 and rows.shape[1] <= MOST_DIMENSIONS
     return can and is_onednn_faster()
 
 
-def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -> Tensor:
+def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor | None) -> Tensor:
     """Return the similarities of prepared rows, ``(m, n)``, in ``out`` or new memory; m and n must be row multiples.
 
     Examples:
@@ -159,10 +163,12 @@ def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -
         >>> multiply(torch.ones(48, 2), torch.ones(48, 2), Dot(), torch.empty(48, 48))[:1, :3]
         tensor([[2., 2., 2.]])
     """
-    is_new = is_in_new_memory(left)
-    products = multiply_with_onednn(left, right) if is_new else torch.mm(left, right.T, out=out)
+    if is_in_new_memory(left, left.dtype):
+        products, out = multiply_with_onednn(left, right), None
+    else:
+        products = torch.mm(left, right.T, out=out)
     if similarity.uses_squares:
         linked = similarity.of_products(products, similarity.squares(left)[:, None], similarity.squares(right)[None, :])
     else:
         linked = similarity.of_products(products, products.new_empty(0), products.new_empty(0))
-    return linked if is_new or linked is products else out.copy_(linked)
+    return linked if out is None or linked is products else out.copy_(linked)

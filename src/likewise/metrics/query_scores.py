@@ -75,7 +75,7 @@ def parse_metrics(metrics: Sequence[str] | None, ks: Sequence[int]) -> tuple[Que
     """
     if isinstance(ks, str) or not isinstance(ks, Iterable):
         raise TypeError(f"ks must be a sequence of whole numbers, but it is {ks!r}")
-    sizes = [whole_number("each of ks", k, 1) for k in ks]
+    sizes = [_check_cutoff("each of ks", k) for k in ks]
     if metrics is None:
         metrics = DEFAULT
     if isinstance(metrics, str) or not isinstance(metrics, Iterable):
@@ -95,10 +95,21 @@ def _parse(name: object, ks: list[int]) -> list[QueryMetric]:
             "each of metrics must be 'R@k', 'P@k', 'mAP@k' or 'nDCG@k', with k or a number ≥ 1, or 'RP', 'MAP@R', "
             f"'MRR' or 'mAP', but it is {name!r}"
         )
-    cutoffs = ks if match[2] == "k" else [int(match[2])]
+    cutoffs = ks if match[2] == "k" else [_check_cutoff(f"the number of {name}", int(match[2]))]
     # one definition for two names: recall at 1 is precision at 1
     kinds = [AT_K["R"] if match[1] == "P" and k == 1 else AT_K[match[1]] for k in cutoffs]
     return [QueryMetric(f"{match[1]}@{k}", kind, k) for k, kind in zip(cutoffs, kinds, strict=True)]
+
+
+MAX_CUTOFF = 2**53
+"""The largest k, which float64 represents."""
+
+
+def _check_cutoff(name: str, value: object) -> int:
+    k = whole_number(name, value, 1)
+    if k > MAX_CUTOFF:
+        raise ValueError(f"{name} must be at most 2^53, but it is {k}")
+    return k
 
 
 def find_needs(metrics: Sequence[QueryMetric]) -> CountNeeds:
@@ -235,28 +246,26 @@ class _Order:
     def __init__(self, rank: Tensor, counts: Tensor, ties: _Ties | None, entries: int = 2**20) -> None:
         self.rank, self.counts, self.ties, self.entries = rank, counts, ties, entries
         self.position = torch.arange(1.0, len(rank) + 1.0, dtype=torch.float64, device=rank.device)[:, None]
-        self._hits: dict[Cutoff, Tensor] = {}
-        self._precision: Tensor | None = None
+        self._hits: dict[int | str, Tensor] = {}
 
     @cached_property
-    def first(self) -> Tensor:
-        """The rank of the first positive, ``(q,)``."""
-        return self.rank[0]
+    def precision(self) -> Tensor:
+        """The precision at each positive, ``(p, q)``; zero in the padding, whose rank is infinite."""
+        return self.position / self.rank
 
     def compute(self, metric: QueryMetric) -> Tensor:
         """A metric of each query, its expectation where there are ties, ``(q,)``."""
         k = metric.k
         if metric.kind is Kind.RECALL:
             assert isinstance(k, int)
-            values = torch.le(self.first, k, out=torch.empty_like(self.counts))
+            values = torch.le(self.rank[0], k, out=torch.empty_like(self.counts))
         elif metric.kind is Kind.RECIPROCAL_RANK:
-            values = self.first.reciprocal()
+            values = self.rank[0].reciprocal()
         elif metric.kind is Kind.PRECISION:
+            assert k is not None
             values = _divide(self.find_hits(k).double(), self.counts, metric)
         elif metric.kind is Kind.AVERAGE_PRECISION:
-            if self._precision is None:
-                self._precision = self.position / self.rank  # zero in the padding, whose rank is infinite
-            values = _divide(self.sum_first(self._precision, k), self.counts, metric)
+            values = _divide(self.sum_first(self.precision, k), self.counts, metric)
         else:
             values = _divide(self.sum_first(_discount(self.rank), k), self.counts, metric)
         if self.ties is None:
@@ -270,19 +279,18 @@ class _Order:
         assert self.ties is not None
         return self.ties.query.to(self.rank.device)
 
-    def find_hits(self, k: Cutoff) -> Tensor:
+    def find_hits(self, k: int | Literal["R"]) -> Tensor:
         """The number of positives among the first k, before negatives that tie, ``(q,)``."""
         if k not in self._hits:
-            if self.rank.is_cuda and k is not None:
+            if self.rank.is_cuda:  # in two steps; others need integers
                 inside = self.rank <= (self.counts if k == "R" else k)
                 return self._hits.setdefault(k, inside.sum(dim=0, dtype=torch.float64))
-            limit = self.counts if k == "R" else torch.full_like(self.counts, torch.inf if k is None else k)
-            if k is not None and self.rank.T.is_contiguous():
+            limit = self.counts if k == "R" else torch.full_like(self.counts, k)
+            if self.rank.T.is_contiguous():
                 hits = torch.searchsorted(self.rank.T, limit[:, None], right=True).squeeze(1)
-            elif k is not None and self.rank.device.type == "cpu" and self.rank.stride(0) == 1:
+            elif self.rank.device.type == "cpu" and self.rank.stride(0) == 1:
                 hits = _bisect(self.rank, limit)  # torch would copy the rows
             else:
-                limit = limit.clamp(max=torch.finfo(torch.float64).max)  # the padding is infinite
                 # zeros and ones as floats: torch compares into floats several times faster than into booleans
                 hits = torch.le(self.rank, limit, out=torch.empty_like(self.rank)).sum(dim=0).long()
             self._hits[k] = hits

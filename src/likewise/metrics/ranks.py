@@ -206,7 +206,8 @@ def _limit_cores(inputs: MetricInputs) -> int:
     embeddings = inputs.embeddings
     if embeddings.queries.device.type != "cpu":
         return 1
-    least = 4 * CHUNK_ENTRIES + ROW_MULTIPLE * len(embeddings.references) * embeddings.dtype.itemsize
+    entry_bytes = embeddings.dtype.itemsize * (4 if inputs.similarity.uses_squares else 1)
+    least = 4 * CHUNK_ENTRIES + ROW_MULTIPLE * len(embeddings.references) * entry_bytes
     return min(inputs.memory // least, ceil(len(embeddings.queries) / ROW_MULTIPLE))
 
 

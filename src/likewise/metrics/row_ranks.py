@@ -62,10 +62,16 @@ class _ClassRows:
         """Rank some queries, in the order of their classes, with at most ``largest`` references of their class."""
         merges = self.rows.choose_method(largest) is Method.MERGE
         if merges and not self.needs.references and (keys := self.rows.compute_keys(queries)) is not None:
-            return self._merge(queries, None, keys, largest)
+            self._mark(queries, keys)
+            return self._merge(queries, keys, largest, None, torch.tensor(True))
         similarities = self.rows.compute(queries)
         if merges:
-            return self._merge(queries, similarities, make_keys(similarities[:, : len(self.order)]), largest)
+            keys = make_keys(similarities[:, : len(self.order)])
+            self._mark(queries, keys)
+            references = self._sort_references(queries, similarities, keys, largest) if self.needs.references else None
+            are_small = keys.dtype == torch.int32  # such keys exist for small numbers only
+            is_finite = torch.tensor(True) if are_small else self._are_finite(queries, similarities)
+            return self._merge(queries, keys, largest, references, is_finite)
         code, position = self.classes.queries[queries, None], torch.arange(largest, device=queries.device)
         sizes = self.classes.sizes[code]
         index = self.starts[code] + torch.minimum(position, sizes - 1)
@@ -79,35 +85,40 @@ class _ClassRows:
         references = None if positives.positive_index is None else self.order[positives.positive_index]
         return make_rank_chunk(queries, positives.counts, references, ranks, positives.are_finite())
 
-    def _merge(self, queries: Tensor, similarities: Tensor | None, keys: Tensor, largest: int) -> RankChunk:
-        """Rank from keys; similarities are left out if the keys are int32 and no references are needed."""
-        is_finite = torch.tensor(True)
-        code, sizes = torch.unique_consecutive(self.classes.queries[queries], return_counts=True)
-        runs = zip(self.starts[code].tolist(), self.classes.sizes[code].tolist(), sizes.tolist(), strict=True)
+    def _list_runs(self, queries: Tensor) -> Iterator[tuple[slice, slice]]:
+        """Yield the rows of consecutive queries of one class, and the columns of that class; few, because classes are large."""
+        code, counts = torch.unique_consecutive(self.classes.queries[queries], return_counts=True)
         first = 0
-        for start, size, count in runs:  # few: classes are large here
-            rows, columns = slice(first, first + count), slice(start, start + size)
-            keys[rows, columns] -= 1
-            if similarities is not None and keys.dtype != torch.int32:  # 32-bit keys exist for small numbers only
-                low, high = similarities[rows, columns].aminmax()
-                is_finite = is_finite & low.isfinite() & high.isfinite()
+        for start, size, count in torch.stack([self.starts[code], self.classes.sizes[code], counts], dim=1).tolist():
+            yield slice(first, first + count), slice(start, start + size)
             first += count
+
+    def _mark(self, queries: Tensor, keys: Tensor) -> None:
+        """Mark the keys of positives and of excluded pairs."""
+        for rows, columns in self._list_runs(queries):
+            keys[rows, columns] -= 1
         self._exclude(queries, keys, get_lowest(keys))
-        references = None
-        if similarities is not None and self.needs.references:
-            references = self._sort_references(queries, similarities, keys, largest)
+
+    def _merge(
+        self, queries: Tensor, keys: Tensor, largest: int, references: Tensor | None, is_finite: Tensor
+    ) -> RankChunk:
+        """Rank from marked keys, which are sorted in place."""
         rank, ties, counts = rank_merged(keys, largest, self.needs.count_neighbors(largest))
         return make_rank_chunk(queries, counts, references, (rank, ties), is_finite)
 
+    def _are_finite(self, queries: Tensor, similarities: Tensor) -> Tensor:
+        """Whether all similarities of queries to their classes are finite."""
+        ends = [similarities[run].aminmax() for run in self._list_runs(queries)]
+        return torch.stack([end for pair in ends for end in pair]).isfinite().all()
+
     def _sort_references(self, queries: Tensor, similarities: Tensor, keys: Tensor, largest: int) -> Tensor:
-        """The positives of each query, most similar first, from keys that are not sorted yet."""
-        start = self.starts[self.classes.queries[queries], None]
-        index = (start + torch.arange(largest)).clamp_(max=similarities.shape[1] - 1)
-        is_positive = (keys.gather(1, index) & 1) == 0
-        is_positive &= torch.arange(largest) < self.classes.sizes[self.classes.queries[queries], None]
+        """The positives of each query, most similar first, from marked keys."""
+        code, position = self.classes.queries[queries, None], torch.arange(largest)
+        index = (self.starts[code] + position).clamp_(max=keys.shape[1] - 1)
+        is_positive = (position < self.classes.sizes[code]) & ((keys.gather(1, index) & 1) == 0)
         positive_index = gather_positives(similarities, index, is_positive).positive_index
         assert positive_index is not None
-        return self.order[positive_index[: int(is_positive.sum(dim=1).max())].clamp_(max=len(self.order) - 1)]
+        return self.order[positive_index[: int(is_positive.sum(dim=1).max())]]
 
     def _exclude(self, queries: Tensor, values: Tensor, value: float) -> None:
         """Overwrite the excluded pairs."""

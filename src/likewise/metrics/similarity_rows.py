@@ -63,6 +63,9 @@ class SimilarityRows:
         # a similarity and the temporaries of its link; a query and the temporaries of its preparation
         entry_bytes = dtype.itemsize * (4 if similarity.uses_squares else 1) + extra
         self.row_bytes = len(self.references) * entry_bytes + width * 4 * dtype.itemsize
+        self.is_new = is_in_new_memory(embeddings.queries, dtype)
+        if self.is_new:  # a product and the next one
+            self.row_bytes += 2 * min(NEW_COLUMNS, len(self.references)) * entry_bytes
         # numpy sorts in place; torch sorts into a copy, with indices
         self.sort_bytes = len(self.references) * 2 * (dtype.itemsize + 8) if device.type != "cpu" else 0
         # references that are not cached are prepared a few at a time
@@ -129,6 +132,7 @@ class SimilarityRows:
             part = similarities[:, columns]
             if values is not part:
                 part.copy_(values)
+            del values  # before the next product is computed
         similarities[:, len(self.references) :] = -torch.inf
         return similarities
 
@@ -140,11 +144,11 @@ class SimilarityRows:
         if self.dtype != torch.float32 or not isinstance(self.queries.similarity, Cosine):
             return None
         keys = torch.empty(len(queries), len(self.references), dtype=torch.int32)
-        buffer = self._use_buffer(0 if is_in_new_memory(self.queries.embeddings) else len(queries))
-        for columns, values in self._multiply(queries, buffer):
+        for columns, values in self._multiply(queries, None if self.is_new else self._use_buffer(len(queries))):
             out = keys[:, columns]
             if not write_small_keys(values[:, : out.shape[1]].numpy(), out.numpy()):
                 return None
+            del values
         return keys
 
     def _use_buffer(self, rows: int) -> Tensor:
@@ -156,21 +160,25 @@ class SimilarityRows:
             )
         return whole[: shape[0] * shape[1]].view(shape)
 
-    def _multiply(self, queries: Tensor, similarities: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Yield ranges of columns and the similarities in them, which may be a part of ``similarities`` or other memory."""
+    def _multiply(self, queries: Tensor, similarities: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
+        """Yield ranges of columns and the similarities in them, which may be a part of ``similarities`` or other memory.
+
+        Without ``similarities``, products must be in new memory.
+        """
         rows = len(queries)
         left = torch.nn.functional.pad(self.queries.select(queries), (0, 0, 0, -rows % self.row_multiple))
-        step = width = similarities.shape[1]
+        step = width = round_up(len(self.references), left.device)
         if not self.references.is_cached:
             step = min(step, round_up(self.reference_chunk, left.device))
-        has_padding, is_new = rows % self.row_multiple != 0, is_in_new_memory(left)
-        if has_padding:  # a product with padded rows does not fit the result
-            step = min(step, round_up(CHUNK_ENTRIES // self.row_multiple, left.device))
-        buffer = left.new_empty(len(left), step) if has_padding else None
-        if is_new:
+        buffer = None
+        if self.is_new:
             step = min(step, NEW_COLUMNS)
+        elif rows % self.row_multiple:  # a product with padded rows does not fit the result
+            step = min(step, round_up(CHUNK_ENTRIES // self.row_multiple, left.device))
+            buffer = left.new_empty(len(left), step)
         for columns in split_rows(width, step):
-            part = similarities[:, columns]
+            part = None if self.is_new or similarities is None else similarities[:, columns]
             out = part if buffer is None else buffer[:, : columns.stop - columns.start]
             values = multiply(left, self.references.take(columns.start, columns.stop), self.queries.similarity, out)
             yield columns, values if values is part else values[:rows]
+            del values

@@ -31,7 +31,7 @@ from likewise.metrics.positives import (
     gather_positives,
     make_rank_chunk,
 )
-from likewise.metrics.prepared_rows import PreparedRows, multiply, round_up
+from likewise.metrics.prepared_rows import PreparedRows, is_in_new_memory, multiply, round_up
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
@@ -218,6 +218,8 @@ class SymmetricSimilarities:
             yield rows, self._multiply(left[0][start : start + step], right[0])[: rows.stop - start, right[1]]
 
     def _multiply(self, left: Tensor, right: Tensor) -> Tensor:
+        if is_in_new_memory(left, self.dtype):
+            return multiply(left, right, self.similarity, None)
         if self._buffers.similarities is None:
             self._buffers.similarities = left.new_empty(self.layout.size, self.layout.size, dtype=self.dtype)
         return multiply(left, right, self.similarity, self._buffers.similarities[: len(left)])

@@ -109,7 +109,7 @@ def _count(
 @triton.jit
 def _load_threshold(at, k, count, stride, exists):
     """Load a threshold of each line, a column; infinity, which nothing exceeds, beyond the last."""
-    mask = exists & (tl.zeros_like(exists.to(tl.int32)) + k < count)
+    mask = exists & (tl.zeros_like(exists.to(tl.int32)) + k < count)  # the interpreter needs a tensor on both sides
     value = tl.load(at + k * stride, mask=mask, other=float("inf"))
     return tl.where(value == 0, 0.0, value)[:, None]  # a negative zero minus zero would have a negative sign
 

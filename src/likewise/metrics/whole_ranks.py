@@ -2,7 +2,8 @@
 
 On a set of a few thousand samples, kernel launches and the host's waiting take longer than the arithmetic.  Here the
 product starts before the host reads anything.  The host waits twice: for the size of the largest class, which determines
-shapes and is known before the product is, and for the result, which includes what must be checked.
+shapes and is known before the product is, and for the result, which includes what must be checked.  Each nDCG and each
+unbounded similarity makes it wait once more.
 """
 
 from __future__ import annotations
