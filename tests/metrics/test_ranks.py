@@ -30,7 +30,8 @@ from likewise.metrics import (
     whole_ranks,
 )
 from likewise.metrics.inputs import Exclusion, check_inputs
-from likewise.metrics.query_scores import parse_metrics, score_queries
+from likewise.metrics.metric_names import parse_metrics
+from likewise.metrics.query_scores import score_queries
 from likewise.metrics.row_counts import Method
 
 TIES = ("expected", "optimistic", "pessimistic")

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from likewise.metrics import merged_counts, retrieval, threshold_counts
-from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
+from likewise.metrics.merged_counts import find_first, get_lowest, make_keys, rank_merged
+from likewise.metrics.positives import Ties
 from likewise.metrics.row_counts import select_largest
 from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, count_by_sorting, make_scratch
 
@@ -34,7 +35,7 @@ def by_hand(similarities: Tensor, thresholds: Tensor, dim: int) -> tuple[Tensor,
     return (similarities > edges).sum(dim).double(), (similarities >= edges).sum(dim).double()
 
 
-SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 300, 4), (200, 33, 7), (700, 9, 2), (16, 16, 0)]
+SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 300, 4), (200, 33, 7), (700, 9, 2), (16, 16, 0), (3, 2100, 6)]
 
 
 @pytest.mark.parametrize("compare", ["_compare_with_words", "_compare_with_floats"])
@@ -84,29 +85,53 @@ def test_keys_of_both_widths_order_as_similarities_do():
 
 @pytest.mark.parametrize("levels", [1, 3, 40, 10**6])
 def test_merged_ranks_and_ties(monkeypatch: pytest.MonkeyPatch, levels: int):
-    """Ranks, ties and counts against plain comparisons, for all ranks and for the first ones."""
+    """Ranks, flags of the first entries, ties and counts against plain comparisons."""
     monkeypatch.setattr(merged_counts, "CACHE_KEYS", 150)
     generator = torch.Generator().manual_seed(levels)
     values = torch.randint(-levels, levels + 1, (9, 50), generator=generator) / (levels * 2.0)
     kinds = torch.randint(0, 3, values.shape, generator=generator)  # positives, negatives, neither
     kinds[0], kinds[1] = 1, 0
-    for first in (None, 1, 7, 44, 50):
-        keys = make_keys(values) ^ (kinds == 0)
-        rank, ties, counts = rank_merged(keys.masked_fill_(kinds == 2, get_lowest(keys)), 50, first)
-        tied = torch.zeros(rank.shape, dtype=torch.int64)
-        if ties is not None:
-            assert torch.equal(ties.query, ties.query.sort().values)
-            tied[ties.position, ties.query] = ties.tied
+    keys = make_keys(values) ^ (kinds == 0)
+    keys.masked_fill_(kinds == 2, get_lowest(keys))
+    ranks, alike = [], []
+    for row, kind in zip(values, kinds, strict=True):
+        positives, negatives = row[kind == 0].sort(descending=True).values, row[kind == 1]
+        ranks.append(1.0 + torch.arange(len(positives)) + (negatives > positives[:, None]).sum(dim=1))
+        alike.append((negatives == positives[:, None]).sum(dim=1))
+
+    rank, ties, counts = rank_merged(keys.clone(), 50)
+    assert torch.equal(counts, (kinds == 0).sum(dim=1))
+    for column, (expected, tied) in enumerate(zip(ranks, alike, strict=True)):
+        assert torch.equal(rank[: len(expected), column], expected.double())
+        assert bool(rank[len(expected) :, column].isinf().all())
+        assert list_ties(ties, column) == list_positive(tied)
+
+    for first in (1, 7, 44, 50, 60):
+        flags, (ties, tied_ranks), counts = find_first(keys.clone(), first)
         assert torch.equal(counts, (kinds == 0).sum(dim=1))
-        for column, (row, kind) in enumerate(zip(values, kinds, strict=True)):
-            positives, negatives = row[kind == 0].sort(descending=True).values, row[kind == 1]
-            expected = 1.0 + torch.arange(len(positives)) + (negatives > positives[:, None]).sum(dim=1)
-            needed = expected <= (50 if first is None else first)
-            found = rank[: len(positives), column]
-            assert torch.equal(found[needed[: len(found)]], expected[needed].double())
-            assert bool((rank[int(needed.sum()) :, column] > (first or 50)).all())
-            alike = (negatives == positives[:, None]).sum(dim=1)
-            assert torch.equal(tied[: len(positives), column][needed[: len(found)]], alike[needed])
+        for row, (expected, tied) in enumerate(zip(ranks, alike, strict=True)):
+            assert (1 + flags[row].nonzero()[0]).tolist() == expected[expected <= first].tolist()
+            # of ties that begin among the first entries, at least
+            found, wanted = list_ties(ties, row), list_positive(tied)
+            assert [each for each in found if expected[each[0]] <= first] == [
+                each for each in wanted if expected[each[0]] <= first
+            ]
+            assert set(found) <= set(wanted)
+        if ties is not None:
+            by_hand = [ranks[row][place] for row, place in zip(ties.query, ties.position, strict=True)]
+            assert tied_ranks.tolist() == by_hand
+
+
+def list_ties(ties: Ties | None, query: int) -> list[tuple[int, int]]:
+    """The position and the number of negatives of each tie of a query."""
+    if ties is None:
+        return []
+    assert torch.equal(ties.query, ties.query.sort().values)
+    return list(zip(ties.position[ties.query == query].tolist(), ties.tied[ties.query == query].tolist(), strict=True))
+
+
+def list_positive(tied: Tensor) -> list[tuple[int, int]]:
+    return [(position, number) for position, number in enumerate(tied.tolist()) if number]
 
 
 def test_counts_beyond_float32():

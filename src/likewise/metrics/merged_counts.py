@@ -100,13 +100,12 @@ def _write_ranks_as_keys(values: NDArray[Any], keys: NDArray[Any]) -> None:
     np.put_along_axis(keys, order, 2 * distinct + 1, axis=1)
 
 
-def rank_merged(keys: Tensor, largest: int, first: int | None = None) -> tuple[Tensor, Ties | None, Tensor]:
+def rank_merged(keys: Tensor, largest: int) -> tuple[Tensor, Ties | None, Tensor]:
     """Rank the positives of each row of keys, which are sorted **in place**.
 
     Args:
         keys: ``(q, n)``; even for positives, odd for negatives, the lowest key for entries that do not count.
         largest: a number that no row's number of positives exceeds.
-        first: the largest rank that is needed; ``None`` for all.
 
     Returns:
         The ranks ``(k, q)`` and the ties of a `RankChunk`, and the number of positives of each row.
@@ -119,30 +118,67 @@ def rank_merged(keys: Tensor, largest: int, first: int | None = None) -> tuple[T
         (tensor([[1., 3.]], dtype=torch.float64), tensor([1]), tensor([1]), tensor([2]))
     """
     rows, width = keys.shape
-    rank, counts = np.empty((rows, largest)), np.empty(rows, dtype=np.int64)
+    rank = np.empty((rows, largest))
 
-    def write(chunk: slice) -> tuple[int, NDArray[Any]]:
+    def write(chunk: slice) -> tuple[NDArray[Any], NDArray[Any]]:
         part = keys.numpy()[chunk]
         part.sort(axis=1)
-        is_positive = (part & 1) == 0
-        # ties are kept or left out as a whole
-        if first is not None and first < 0.4 * width and not (part[:, first - 1] >> 1 == part[:, first] >> 1).any():
-            counts[chunk] = [np.count_nonzero(row) for row in is_positive]  # much faster than a sum of booleans
-            kept, last = _write_ranks(part[:, :first], is_positive[:, :first], rank[chunk])
-        else:
-            kept, last = _write_ranks(part, is_positive, rank[chunk])
-            counts[chunk] = kept
+        counts, last = _write_ranks(part, (part & 1) == 0, rank[chunk])
         last[0] += chunk.start
-        return int(kept.max()), last
+        return counts, last
 
     chunks = split_rows(rows, fit_rows(CACHE_KEYS, per_row=width))
     written = call_on_cores(write, chunks)
-    last = np.concatenate([last for _, last in written], axis=1)
-    ties = _list_ties(keys.numpy(), *last) if last.size else None
-    height = max(1, *(kept for kept, _ in written))  # a row of infinity, if no positive is among the first
-    for chunk, (kept, _) in zip(chunks, written, strict=True):
-        rank[chunk, kept:height] = np.inf
+    ties, _ = _list_ties(keys.numpy(), *np.concatenate([last for _, last in written], axis=1))
+    height = max(1, *(int(counts.max()) for counts, _ in written))
+    for chunk, (counts, _) in zip(chunks, written, strict=True):
+        rank[chunk, counts.max() : height] = np.inf
+    counts = np.concatenate([counts for counts, _ in written])
     return torch.from_numpy(rank)[:, :height].T, ties, torch.from_numpy(counts)
+
+
+def find_first(keys: Tensor, first: int) -> tuple[NDArray[np.bool_], tuple[Ties | None, Tensor], Tensor]:
+    """Find the positives among the first entries of each row of keys, which are sorted **in place**.
+
+    Args:
+        keys: as in `rank_merged`.
+        first: the number of entries.
+
+    Returns:
+        The flags, the ties and their ranks of a `RelevanceChunk`, and the number of positives of each row.
+
+    Examples:
+        >>> import torch
+        >>> keys = make_keys(torch.tensor([[0.3, 0.1, 0.2, 0.1]])) - torch.tensor([1, 1, 0, 0])
+        >>> is_positive, (ties, ranks), counts = find_first(keys, 3)
+        >>> is_positive, ties.position, ranks, counts
+        (array([[ True, False,  True]]), tensor([1]), tensor([3.], dtype=torch.float64), tensor([2]))
+    """
+    rows, width = keys.shape
+    first = min(first, width)
+    flags, counts = np.empty((rows, first), dtype=np.bool_), np.empty(rows, dtype=np.int64)
+
+    def write(chunk: slice) -> NDArray[Any]:
+        part = keys.numpy()[chunk]
+        part.sort(axis=1)
+        is_positive = (part & 1) == 0
+        counts[chunk] = [np.count_nonzero(row) for row in is_positive]  # much faster than a sum of booleans
+        flags[chunk] = is_positive[:, :first]
+        # a tie that begins among the first entries may end later
+        ends = first < width and not (part[:, first - 1] >> 1 == part[:, first] >> 1).any()
+        row, column = _find_last(part[:, :first] if ends else part)
+        tied, place = np.unique(row, return_inverse=True)
+        position = np.cumsum(is_positive[tied], axis=1, dtype=np.int32)[place, column] - 1
+        return np.stack([row + chunk.start, column, position.astype(np.int64)])
+
+    last = call_on_cores(write, split_rows(rows, fit_rows(CACHE_KEYS, per_row=width)))
+    return flags, _list_ties(keys.numpy(), *np.concatenate(last, axis=1)), torch.from_numpy(counts)
+
+
+def _find_last(keys: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The row and the column of each positive of sorted rows that is followed by a negative that ties with it."""
+    # they differ in the last bit only
+    return np.divmod(np.flatnonzero((keys[:, 1:] ^ keys[:, :-1]) == 1), max(1, keys.shape[1] - 1))
 
 
 def _write_ranks(
@@ -165,13 +201,14 @@ def _write_ranks(
         rank[:, :most] = np.inf
         rank[:, :most][np.arange(most) < counts[:, None]] = place
         rank[:, :most] -= starts[:-1, None] - 1
-    # they differ in the last bit only
-    row, column = np.divmod(np.flatnonzero((keys[:, 1:] ^ keys[:, :-1]) == 1), max(1, width - 1))
+    row, column = _find_last(keys)
     return counts, np.stack([row, column, np.searchsorted(place, row * width + column) - edges[row]])
 
 
-def _list_ties(keys: NDArray[Any], row: NDArray[Any], column: NDArray[Any], position: NDArray[Any]) -> Ties:
-    """List the ties of sorted rows.
+def _list_ties(
+    keys: NDArray[Any], row: NDArray[Any], column: NDArray[Any], position: NDArray[Any]
+) -> tuple[Ties | None, Tensor]:
+    """List the ties of sorted rows, and the rank of each positive in them; ``None`` and nothing if there are none.
 
     Args:
         keys: the sorted rows, ``(q, n)``.
@@ -179,6 +216,8 @@ def _list_ties(keys: NDArray[Any], row: NDArray[Any], column: NDArray[Any], posi
         column: its column.
         position: the number of positives before it in its row.
     """
+    if not len(row):
+        return None, torch.empty(0, dtype=torch.float64)
     width = keys.shape[1]
     key, before, after = keys[row, column], keys[row, column - 1], keys[row, np.minimum(column + 2, width - 1)]
     # most ties are of one positive and one negative
@@ -189,7 +228,8 @@ def _list_ties(keys: NDArray[Any], row: NDArray[Any], column: NDArray[Any], posi
     alike, tied = column + 1 - first, end - column - 1
     entry = np.arange(alike.sum()) - np.repeat(np.cumsum(alike) - alike, alike)
     columns = (np.repeat(row, alike), np.repeat(position + 1 - alike, alike) + entry, np.repeat(tied, alike))
-    return Ties(*map(torch.from_numpy, columns))
+    rank = np.repeat(first + 1.0, alike) + entry
+    return Ties(*map(torch.from_numpy, columns)), torch.from_numpy(rank)
 
 
 def _bisect(

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.metrics.cores import map_over_cores
@@ -59,6 +61,30 @@ class RankChunk:
     references: Tensor | None
     rank: Tensor
     ties: Ties | None
+
+
+@dataclass(frozen=True, eq=False)
+class RelevanceChunk:
+    """The first references of a chunk of queries, all of which have a positive.
+
+    Args:
+        queries: indices of the queries, ``(q,)``.
+        counts: the number of positives of each query, ``(q,)``.
+        is_positive: whether each of the first references is a positive, the most similar first, ``(q, n)`` booleans;
+            positives come before the negatives that tie with them.
+        ties: the positives that tie with negatives; ``None`` if there are none.
+        tied_ranks: the rank of each of them before these negatives, ``(t,)``.
+    """
+
+    queries: Tensor
+    counts: Tensor
+    is_positive: NDArray[np.bool_]
+    ties: Ties | None
+    tied_ranks: Tensor
+
+
+Chunk: TypeAlias = RankChunk | RelevanceChunk
+"""What metrics are computed from."""
 
 
 @dataclass(frozen=True)
@@ -195,22 +221,55 @@ def make_rank_chunk(
         is_finite: whether the similarities of all positives are finite, a scalar.
     """
     rank, ties = ranks
+    has_positive = _find_queries(counts, is_finite)
+    if has_positive is None:
+        return RankChunk(queries, counts, references, rank, ties)
+    references = None if references is None else references[:, has_positive]
+    ties = _renumber(ties, has_positive)
+    return RankChunk(queries[has_positive], counts[has_positive], references, rank[:, has_positive], ties)
+
+
+def make_relevance_chunk(
+    queries: Tensor,
+    counts: Tensor,
+    is_positive: NDArray[np.bool_],
+    ties: tuple[Ties | None, Tensor],
+    is_finite: Tensor,
+) -> RelevanceChunk:
+    """Make a chunk of first references without the queries that have no positive.
+
+    Args:
+        queries: as in `RelevanceChunk`.
+        counts: the number of positives of each query; zero is allowed.
+        is_positive: whether each of the first references is a positive.
+        ties: the positives that tie with negatives, and their ranks.
+        is_finite: whether the similarities of all positives are finite, a scalar.
+    """
+    has_positive = _find_queries(counts, is_finite)
+    if has_positive is not None:
+        queries, counts, is_positive = queries[has_positive], counts[has_positive], is_positive[has_positive.numpy()]
+        ties = _renumber(ties[0], has_positive), ties[1]
+    return RelevanceChunk(queries, counts, is_positive, *ties)
+
+
+def _find_queries(counts: Tensor, is_finite: Tensor) -> Tensor | None:
+    """Which queries have a positive, ``None`` if all do; raise an error if a similarity is not finite."""
     has_positive = counts > 0
     all_finite, all_positive = torch.stack([is_finite, has_positive.all()]).tolist()  # waits for the device once
     if not all_finite:
         raise ValueError(
             "embeddings must have finite similarities, but some overflow; scale the embeddings down, or use float64"
         )
-    if all_positive:
-        return RankChunk(queries, counts, references, rank, ties)
-    if ties is not None:
-        ties = replace(ties, query=(has_positive.cumsum(0) - 1)[ties.query])
-    references = None if references is None else references[:, has_positive]
-    return RankChunk(queries[has_positive], counts[has_positive], references, rank[:, has_positive], ties)
+    return None if all_positive else has_positive
 
 
-def merge_chunks(chunks: Iterable[RankChunk], entries: int) -> Iterator[RankChunk]:
-    """Merge small chunks into chunks of about ``entries`` entries, because small chunks have a high overhead.
+def _renumber(ties: Ties | None, has_positive: Tensor) -> Ties | None:
+    """The ties without the queries that have no positive."""
+    return None if ties is None else replace(ties, query=(has_positive.cumsum(0) - 1)[ties.query])
+
+
+def merge_chunks(chunks: Iterable[Chunk], entries: int) -> Iterator[Chunk]:
+    """Merge small chunks of ranks into chunks of about ``entries`` entries, because small chunks have a high overhead.
 
     Examples:
         >>> import torch
@@ -220,6 +279,9 @@ def merge_chunks(chunks: Iterable[RankChunk], entries: int) -> Iterator[RankChun
     """
     group: list[RankChunk] = []
     for chunk in chunks:
+        if isinstance(chunk, RelevanceChunk):
+            yield chunk
+            continue
         # the group is padded to its largest number of positives; to copy large chunks costs more than it saves
         if group and max(_count_entries([*group, chunk]), 4 * _count_entries(group)) > entries:
             yield _concatenate(group)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
@@ -17,7 +17,7 @@ from likewise.metrics.chunks import MEMORY
 from likewise.metrics.cores import Cores, use_cores
 from likewise.metrics.first_ranks import rank_first_neighbors
 from likewise.metrics.inputs import Exclusion, Groups, MetricInputs, Relevance, check_inputs
-from likewise.metrics.positives import CountNeeds, RankChunk, merge_chunks
+from likewise.metrics.positives import Chunk, CountNeeds, RankChunk, merge_chunks
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import ROW_MULTIPLE
 from likewise.metrics.row_ranks import rank_by_class, rank_by_mask
@@ -162,8 +162,9 @@ def _concatenate(entries: list[Tensor], order: Tensor | None, empty: Tensor) -> 
     return whole[order]
 
 
-def _flatten(chunk: RankChunk) -> tuple[Tensor, Tensor, list[Tensor]]:
+def _flatten(chunk: Chunk) -> tuple[Tensor, Tensor, list[Tensor]]:
     """The queries of a chunk, their numbers of positives, and one entry per positive."""
+    assert isinstance(chunk, RankChunk)
     assert chunk.references is not None
     position = torch.arange(len(chunk.rank), device=chunk.rank.device)
     above = (chunk.rank - 1.0 - position[:, None]).long()
@@ -176,7 +177,7 @@ def _flatten(chunk: RankChunk) -> tuple[Tensor, Tensor, list[Tensor]]:
 
 
 def map_rank_chunks(
-    inputs: MetricInputs, needs: CountNeeds, function: Callable[[RankChunk], Result], entries: int = 1
+    inputs: MetricInputs, needs: CountNeeds, function: Callable[[Chunk], Result], entries: int = 1
 ) -> list[Result]:
     """Rank all queries that have a positive, each in exactly one chunk, and apply a function to each chunk.
 
@@ -211,13 +212,13 @@ def _limit_cores(inputs: MetricInputs) -> int:
     return min(inputs.memory // least, ceil(len(embeddings.queries) / ROW_MULTIPLE))
 
 
-def _apply(chunks: Iterable[RankChunk], function: Callable[[RankChunk], Result], entries: int) -> list[Result]:
+def _apply(chunks: Iterable[Chunk], function: Callable[[Chunk], Result], entries: int) -> list[Result]:
     return [function(chunk) for chunk in merge_chunks(chunks, entries) if len(chunk.queries)]
 
 
 def _list_chunks(
     inputs: MetricInputs, classes: Groups, needs: CountNeeds, cores: Cores
-) -> Iterator[list[Callable[[], RankChunk]]]:
+) -> Iterator[Sequence[Callable[[], Chunk]]]:
     """Use half of the products for symmetric similarities and small classes, and full rows for everything else."""
     sizes = classes.sizes[classes.queries]
     rest = sizes > (1 if inputs.embeddings.same_set else 0)

@@ -12,8 +12,9 @@ from likewise.formula import SimilarityLike, one_of
 from likewise.metrics.arrays import Array, check_labels
 from likewise.metrics.chunks import MEMORY
 from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
-from likewise.metrics.positives import RankChunk
-from likewise.metrics.query_scores import QueryMetric, find_needs, parse_metrics, score_queries
+from likewise.metrics.metric_names import QueryMetric, find_needs, parse_metrics
+from likewise.metrics.positives import Chunk
+from likewise.metrics.query_scores import score_queries
 from likewise.metrics.ranks import TIES, map_rank_chunks
 from likewise.metrics.whole_ranks import WholeRanks, rank_whole
 
@@ -153,7 +154,7 @@ def _score(
     inputs.embeddings.check_values()
     device, entries = inputs.embeddings.queries.device, _fit_entries(inputs)
 
-    def score(chunk: RankChunk) -> tuple[Tensor, dict[str, Tensor]]:
+    def score(chunk: Chunk) -> tuple[Tensor, dict[str, Tensor]]:
         return chunk.queries, score_queries(chunk, metrics, ties, entries)
 
     if whole is None:

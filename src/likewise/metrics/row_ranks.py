@@ -11,8 +11,8 @@ from torch import Tensor
 
 from likewise.metrics.chunks import split_rows
 from likewise.metrics.inputs import Groups, MetricInputs
-from likewise.metrics.merged_counts import get_lowest, make_keys, rank_merged
-from likewise.metrics.positives import CountNeeds, RankChunk, gather_positives, make_rank_chunk
+from likewise.metrics.merged_counts import find_first, get_lowest, make_keys, rank_merged
+from likewise.metrics.positives import Chunk, CountNeeds, gather_positives, make_rank_chunk, make_relevance_chunk
 from likewise.metrics.row_counts import Method, rank_positives
 from likewise.metrics.similarity_rows import SimilarityRows
 from likewise.progress import track
@@ -58,12 +58,12 @@ class _ClassRows:
             if int(groups.sizes.max()) <= MAX_PAIRS:
                 self.same_sample = _Members(groups)
 
-    def rank(self, queries: Tensor, largest: int) -> RankChunk:
+    def rank(self, queries: Tensor, largest: int) -> Chunk:
         """Rank some queries, in the order of their classes, with at most ``largest`` references of their class."""
         merges = self.rows.choose_method(largest) is Method.MERGE
         if merges and not self.needs.references and (keys := self.rows.compute_keys(queries)) is not None:
             self._mark(queries, keys)
-            return self._merge(queries, keys, largest, None, torch.tensor(True))
+            return _merge(queries, keys, largest, self.needs, torch.tensor(True))
         similarities = self.rows.compute(queries)
         if merges:
             keys = make_keys(similarities[:, : len(self.order)])
@@ -71,7 +71,7 @@ class _ClassRows:
             references = self._sort_references(queries, similarities, keys, largest) if self.needs.references else None
             are_small = keys.dtype == torch.int32  # such keys exist for small numbers only
             is_finite = torch.tensor(True) if are_small else self._are_finite(queries, similarities)
-            return self._merge(queries, keys, largest, references, is_finite)
+            return _merge(queries, keys, largest, self.needs, is_finite, references)
         code, position = self.classes.queries[queries, None], torch.arange(largest, device=queries.device)
         sizes = self.classes.sizes[code]
         index = self.starts[code] + torch.minimum(position, sizes - 1)
@@ -99,13 +99,6 @@ class _ClassRows:
             keys[rows, columns] -= 1
         self._exclude(queries, keys, get_lowest(keys))
 
-    def _merge(
-        self, queries: Tensor, keys: Tensor, largest: int, references: Tensor | None, is_finite: Tensor
-    ) -> RankChunk:
-        """Rank from marked keys, which are sorted in place."""
-        rank, ties, counts = rank_merged(keys, largest, self.needs.count_neighbors(largest))
-        return make_rank_chunk(queries, counts, references, (rank, ties), is_finite)
-
     def _are_finite(self, queries: Tensor, similarities: Tensor) -> Tensor:
         """Whether all similarities of queries to their classes are finite."""
         ends = [similarities[run].aminmax() for run in self._list_runs(queries)]
@@ -130,13 +123,39 @@ class _ClassRows:
                 values[rows, : len(self.order)].masked_fill_(same, value)
 
 
+def _merge(
+    queries: Tensor,
+    keys: Tensor,
+    largest: int,
+    needs: CountNeeds,
+    is_finite: Tensor,
+    references: Tensor | None = None,
+) -> Chunk:
+    """Rank some queries from keys that are marked, and sorted in place.
+
+    Args:
+        queries: the queries.
+        keys: from `make_keys`.
+        largest: a number that no query's number of positives exceeds.
+        needs: which ranks are needed.
+        is_finite: whether the similarities of all positives are finite.
+        references: the reference of each positive, where it is needed.
+    """
+    first = needs.count_neighbors(largest)
+    if first is None:
+        rank, ties, counts = rank_merged(keys, largest)
+        return make_rank_chunk(queries, counts, references, (rank, ties), is_finite)
+    is_positive, of_ties, counts = find_first(keys, first)
+    return make_relevance_chunk(queries, counts, is_positive, of_ties, is_finite)
+
+
 MAX_PAIRS = 64
 """The number of references that share an id up to which the excluded pairs are listed."""
 
 
 def rank_by_class(
     inputs: MetricInputs, classes: Groups, queries: Tensor, needs: CountNeeds, threads: int
-) -> list[Callable[[], RankChunk]]:
+) -> list[Callable[[], Chunk]]:
     """Return functions that rank some queries by label, a chunk each.
 
     Args:
@@ -157,21 +176,20 @@ def rank_by_class(
     return [partial(class_rows.rank, queries[chunk], int(sizes[chunk.stop - 1])) for chunk in chunks]
 
 
-def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:
+def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[Chunk]:
     """Rank all queries by the masks of a relation."""
     embeddings = inputs.embeddings
     # the masks of a chunk, and those of the next one while they are made
     rows, m, n = SimilarityRows(inputs, needs, extra=8), len(embeddings.queries), len(embeddings.references)
 
-    def rank(chunk: Tensor, positive: Tensor, negative: Tensor, counts: Tensor) -> RankChunk:
+    def rank(chunk: Tensor, positive: Tensor, negative: Tensor, counts: Tensor) -> Chunk:
         similarities, largest = rows.compute(chunk), int(counts.max())
         if rows.choose_method(largest) is Method.MERGE and not needs.references:
             keys = make_keys(similarities[:, :n])
             keys ^= positive
             keys.masked_fill_(~(positive | negative), get_lowest(keys))
             is_finite = similarities[:, :n][positive].isfinite().all()
-            rank, ties, counts = rank_merged(keys, largest, needs.count_neighbors(largest))
-            return make_rank_chunk(chunk, counts, None, (rank, ties), is_finite)
+            return _merge(chunk, keys, largest, needs, is_finite)
         row, column = positive.nonzero(as_tuple=True)
         position = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
         index = row.new_zeros(len(chunk), largest)

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from likewise.formula import Labels
 from likewise.metrics.inputs import MetricInputs
+from likewise.metrics.metric_names import QueryMetric
 from likewise.metrics.positives import Positives, RankChunk, Ties, count_ranks, make_rank_chunk
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import multiply, round_up
-from likewise.metrics.query_scores import QueryMetric, compute_scores, sum_changes
+from likewise.metrics.query_scores import compute_scores, sum_changes
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
