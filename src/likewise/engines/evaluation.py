@@ -13,9 +13,10 @@ from likewise.engines.chosen import sum_triplets
 from likewise.engines.dense import needs_steps
 from likewise.engines.dispatch import EngineKind, Plan, choose, find_row_kernels, make_engine
 from likewise.engines.expansions import find_interval
+from likewise.engines.few_positives import expand
 from likewise.engines.mapping import ChunkedRows, KernelRows, WholeRows
 from likewise.engines.positive_index import find_positive_index
-from likewise.engines.positives import expand, reads_count
+from likewise.engines.positives import reads_count
 from likewise.engines.schedule import run_on
 from likewise.formula import (
     Choice,
@@ -96,9 +97,9 @@ def _run(terms: list[Term], batch: PairBatch, reduction: Counted, plan: Plan) ->
     positives = find_positive_index(batch, large=not dense or _reads_count(terms, batch, plan))
     expanded = None if positives is None else expand(terms, positives, batch)
     if expanded is not None:
-        formulas = not _reads_pair_numbers(expanded, batch)  # those of positives are numbers per anchor now
+        formulas = not _reads_pair_numbers(expanded.terms, batch)  # those of positives are numbers per anchor now
         engine = make_engine(batch, plan, positives=positives, formulas=formulas)
-        return run_on(expanded, batch, engine, reduction)
+        return run_on(expanded.terms, batch, engine, reduction, expanded.numbers)
     if plan.rows is EngineKind.TRITON:
         raise TypeError(
             "backend must be 'auto', 'chunked' or 'dense' where anchors have many positives, or labels do not determine them, "

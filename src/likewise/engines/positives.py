@@ -2,8 +2,7 @@
 
 A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one of three ways:
 
-* few positives with known positions: `expand` turns the fold of each positive into a plain fold, in which `s_p` is one
-  number per anchor, so that every engine can run it;
+* few positives with known positions: `likewise.engines.few_positives` turns the fold of each positive into a plain fold;
 * sums of hinges ``[s − s_p + margin]₊``: `likewise.engines.hinges` counts active triplets in sorted rows;
 * everything else: `fold_each_positive` computes chunks of positives; sums of a smooth curve are expanded in polynomials
   (`likewise.engines.expansions`), and those of many soft steps follow from sorted rows (`likewise.engines.steps`).
@@ -12,16 +11,14 @@ A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from likewise._compat import is_transformed
-from likewise.engines.chosen import numbers_at, similarities_at
 from likewise.engines.expansions import match_smooth, sum_smooth
-from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.positive_steps import sum_positives
 from likewise.engines.recompute import call_recomputed
 from likewise.engines.steps import MANY, match_step, sum_steps
@@ -34,27 +31,12 @@ from likewise.formula import (
     Count,
     Folded,
     Formula,
-    Mean,
-    Number,
-    PairBatch,
-    PerAnchor,
-    PerPair,
     PerTriplet,
-    PositiveIndex,
     Rank,
-    Substitution,
-    Sum,
-    Term,
-    at_least,
-    count,
     evaluate,
-    ingredients,
-    mentions_positive,
     s,
     s_p,
-    substitute,
     walk,
-    where,
 )
 
 TRIPLETS_AT_ONCE = {"cpu": 2**20, "cuda": 2**25}
@@ -71,143 +53,6 @@ COUNT_FROM = 2**25
 
 Measured on an H200: enumerating all triplets of a batch of 512 takes 7.5 ms without that number and 3 ms with it.
 """
-
-
-# ------------------------------------------------------------------------------------------------ few positives
-
-
-def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> list[Term] | None:
-    """Expand folds over each positive into one plain fold per positive.
-
-    Args:
-        terms: the terms.
-        positives: the positions of each anchor's positives.
-        batch: the batch.
-
-    Folds over the other positives, for one of them, are computed here: they need only the similarities of the positives.
-
-    Returns:
-        The terms; ``None`` if a fold over each positive is neither a sum, a mean nor a count.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.engines.positive_index import find_positive_index
-        >>> from likewise.formula import Labels, per_triplet, relu, s, s_p
-        >>> batch = PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=torch.eye(3))
-        >>> [term] = expand([per_triplet(relu(s - s_p))], find_positive_index(batch, large=False), batch)
-        >>> term.total
-        where(exists1, sum[negatives](relu(s - s_p1)), 0)
-    """
-    roots = [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
-    folds = [node for node in walk(*roots) if isinstance(node, Folded) and node.over.binds_positive]
-    if not all(isinstance(each.fold, Sum | Mean | Count) for each in folds):
-        return None
-    anchors = torch.arange(len(positives.index), device=positives.index.device)[:, None].expand_as(positives.index)
-    index = positives.index.clamp_min(0)
-    leaves = {node for node in walk(*roots) if isinstance(node, AtPositive | PerTriplet)}
-    own: dict[Formula, Tensor] = {s_p: similarities_at(batch, anchors, index)}
-    of_triplets: dict[PerTriplet, PairNumbers] = {}
-    for leaf in leaves:
-        if isinstance(leaf, AtPositive):
-            own[leaf] = numbers_at(PairNumbers.of(leaf.pair, batch), batch, anchors, index)
-        else:
-            of_triplets[leaf] = PairNumbers.of(leaf, batch)
-    for node in walk(*roots):
-        if isinstance(node, Folded) and node.rank is Rank.POSITIVE and node.over is POSITIVES:
-            _fold_among(
-                node, own, positives, lambda pair: numbers_at(PairNumbers.of(pair, batch), batch, anchors, index)
-            )
-    each_positive = [
-        _Positive(k, own, of_triplets, index, None if positives.exists is None else positives.exists[:, k])
-        for k in range(index.shape[1])
-    ]
-    expanded: dict[Formula, Formula] = {}
-    for each in folds:  # inner folds come first
-        expanded[each] = substitute(_expand(each, each_positive), expanded)
-    return [
-        Term(*(substitute(formula, expanded) for formula in (term.total, term.units, term.nonzero))) for term in terms
-    ]
-
-
-def _fold_among(
-    folded: Folded, own: dict[Formula, Tensor], positives: PositiveIndex, compute: Callable[[PerPair], Tensor]
-) -> None:
-    """Add a fold over the positives of an anchor, for each of them, to the numbers per positive ``(m, k)``.
-
-    The column of a positive and its similarity are the same number here, so that a positive ties with itself exactly.
-    """
-    known: dict[Formula, Any] = {leaf: values[:, :, None] for leaf, values in own.items()}
-    known[s] = own[s_p][:, None, :]
-    for leaf in ingredients(folded.curve):
-        if isinstance(leaf, PerPair):
-            at_positive = own.get(leaf.at_positive)
-            known[leaf] = (compute(leaf) if at_positive is None else at_positive)[:, None, :]
-        elif leaf not in known and not isinstance(leaf, Number):
-            return  # a number of the batch, which an engine computes
-    m, k = positives.index.shape
-    values = _as_tensor(evaluate(folded.curve, known), own[s_p]).expand(m, k, k)
-    keep = positives.mask[:, None, :].expand(m, k, k)
-    result = folded.fold.finish(folded.fold.start(values.flatten(0, 1), keep.flatten(0, 1)))
-    own[folded] = result.view(m, k).to(own[s_p].dtype)
-
-
-class _Positive:
-    """One positive of every anchor as formulas: its similarity and its other numbers, and whether it exists."""
-
-    def __init__(
-        self,
-        k: int,
-        own: dict[Formula, Tensor],
-        of_triplets: dict[PerTriplet, PairNumbers],
-        index: Tensor,
-        exists: Tensor | None,
-    ) -> None:
-        by: dict[Formula, Formula] = {}
-        for leaf, values in own.items():
-            # a positive that does not exist is left out; zero keeps its values finite
-            column = values[:, k] if exists is None else torch.where(exists, values[:, k], 0.0)
-            by[leaf] = PerAnchor(f"{leaf!r}{k + 1}", partial(_constant, column))
-        for triplet, numbers in of_triplets.items():
-            by[triplet] = PerPair(f"{triplet!r}{k + 1}", partial(_of_one_positive, numbers, index[:, k]))
-        self.exists = None if exists is None else PerAnchor(f"exists{k + 1}", partial(_constant, exists))
-        self.bind = Substitution(by)
-
-    def keep(self, formula: Formula) -> Formula:
-        return formula if self.exists is None else where(self.exists, formula, 0)
-
-
-def _constant(values: Tensor, _batch: PairBatch) -> Tensor:
-    return values
-
-
-def _of_one_positive(numbers: PairNumbers, chosen: Tensor, _batch: PairBatch, rows: Tensor, columns: Tensor) -> Tensor:
-    """Numbers per triplet as numbers per pair, with one positive for each anchor."""
-    return numbers.at(rows, chosen[rows], columns)
-
-
-def _expand(folded: Folded, positives: list[_Positive]) -> Formula:
-    """Expand a fold over each positive into a sum of plain formulas."""
-    if not mentions_positive(folded.curve):
-        return _repeat(folded)
-    values = [positive.bind(folded.curve) for positive in positives]
-    if isinstance(folded.fold, Count):
-        values = [where(value, 1, 0) for value in values]
-    kept = [positive.keep(value) for positive, value in zip(positives, values, strict=True)]
-    total: Formula = kept[0] if kept else Number(0.0)
-    for value in kept[1:]:
-        total = total + value
-    return total / at_least(count(POSITIVES), 1) if isinstance(folded.fold, Mean) else total
-
-
-def _repeat(folded: Folded) -> Formula:
-    """A fold over each positive of a formula that is equal for all of them."""
-    number, value = count(POSITIVES), folded.curve
-    if isinstance(folded.fold, Count):
-        return number if folded is count(folded.over) else where(value, number, 0)
-    return where(number > 0, value, 0.0) if isinstance(folded.fold, Mean) else number * value
-
-
-# ------------------------------------------------------------------------------------------------ any number of positives
 
 
 class MaskedMatrix(NamedTuple):

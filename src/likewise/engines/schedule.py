@@ -7,6 +7,7 @@ autograd in this module.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
@@ -118,7 +119,7 @@ def compute_folds(
     roots: list[Formula],
     engine: Engine,
     batch: PairBatch,
-    settled: dict[Formula, Any] | None = None,
+    settled: Mapping[Formula, Any] | None = None,
     *,
     only_totals: bool = False,
     stages: list[Stage] | None = None,
@@ -161,7 +162,7 @@ def _settle(
     numbers: list[OfBatch | Total],
     known: dict[Formula, Any],
     batch: PairBatch,
-    settled: dict[Formula, Any],
+    settled: Mapping[Formula, Any],
 ) -> dict[Formula, Any]:
     """The numbers that a stage needs first; totals over ranks use as few collectives as possible."""
     available: dict[Formula, Any] = {}
@@ -226,8 +227,21 @@ def merge_states(folds: list[Folded], states: list[State], shards: ProcessGroup)
     return joined
 
 
-def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Counted) -> list[TermValues]:
+def run_on(
+    terms: list[Term],
+    batch: PairBatch,
+    engine: Engine,
+    reduction: Counted,
+    settled: Mapping[Formula, Tensor] | None = None,
+) -> list[TermValues]:
     """Compute the terms of a declaration on an engine, with only the count that the reduction needs.
+
+    Args:
+        terms: the terms.
+        batch: the batch.
+        engine: computes the folds.
+        reduction: how units are averaged.
+        settled: numbers that are known already.
 
     Examples:
         >>> import torch
@@ -239,7 +253,7 @@ def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Count
     """
     counts = [{"mean": term.units, "nonzero": term.nonzero}.get(reduction) for term in terms]
     roots = [term.total for term in terms] + [count for count in counts if count is not None]
-    known = compute_folds(roots, engine, batch, stages=_stages(terms, roots, reduction))
+    known = compute_folds(roots, engine, batch, settled=settled, stages=_stages(terms, roots, reduction))
     values = []
     for term, count in zip(terms, counts, strict=True):
         number = None if count is None else evaluate(count, known)
