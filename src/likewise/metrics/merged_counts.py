@@ -41,30 +41,36 @@ def make_keys(similarities: Tensor) -> Tensor:
     """
     values: NDArray[Any] = similarities.numpy()
     chunks = split_rows(len(values), fit_rows(CACHE_KEYS, per_row=similarities.shape[1]))
-    if values.dtype == np.float32:
+    if values.dtype == np.float32 and all(call_on_cores(lambda chunk: have_small_keys(values[chunk]), chunks)):
         small = np.empty(values.shape, dtype=np.int32)
-        if all(call_on_cores(lambda chunk: write_small_keys(values[chunk], small[chunk]), chunks)):
-            return torch.from_numpy(small)
+        call_on_cores(lambda chunk: write_small_keys(values[chunk], small[chunk]), chunks)
+        return torch.from_numpy(small)
     keys = np.empty(values.shape, dtype=np.int64)
     write = _write_keys if values.dtype == np.float32 else _write_ranks_as_keys
     call_on_cores(lambda chunk: write(values[chunk], keys[chunk]), chunks)
     return torch.from_numpy(keys)
 
 
-def write_small_keys(values: NDArray[Any], keys: NDArray[Any]) -> bool:
-    """Write the int32 keys of float32 similarities; return whether these are between −1.5 and 1.5, as is needed."""
+def have_small_keys(values: NDArray[Any]) -> bool:
+    """Return whether similarities are between −1.5 and 1.5, so that they have int32 keys.
+
+    Examples:
+        >>> have_small_keys(np.float32([0.5, -1.0])), have_small_keys(np.float32([np.nan]))
+        (True, False)
+    """
+    return not values.size or bool(values.min() > -1.5 and values.max() < 1.5)
+
+
+def write_small_keys(values: NDArray[Any], keys: NDArray[Any]) -> None:
+    """Write the int32 keys of float32 similarities that have them."""
     for chunk in split_rows(len(values), fit_rows(CACHE_KEYS, per_row=values.shape[1])):
-        part, out = values[chunk], keys[chunk]
-        if part.size and not (part.min() > -1.5 and part.max() < 1.5):
-            return False
         # the second bit of floats below 2 is zero: the sign and 30 bits leave a place for the tag
-        bits = part.view(np.int32)
-        signs = bits >> 31  # −1 for negative floats, 0 for positive ones
+        bits, out = values[chunk].view(np.int32), keys[chunk]
+        signs = bits >> 31
+        signs |= 1  # −1 for negative floats, 1 for positive ones
         np.left_shift(bits, 1, out=out)  # twice the magnitude; zero for −0, as for 0
-        out ^= signs
-        np.subtract(signs, out, out=out)
-        out |= 1
-    return True
+        out *= signs
+        np.subtract(1, out, out=out)
 
 
 def get_lowest(keys: Tensor) -> int:

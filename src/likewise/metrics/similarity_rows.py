@@ -13,7 +13,7 @@ from likewise.formula import Cosine
 from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.cores import Buffers
 from likewise.metrics.inputs import MetricInputs
-from likewise.metrics.merged_counts import MERGED_BYTES, MERGED_BYTES_PER_POSITIVE, write_small_keys
+from likewise.metrics.merged_counts import MERGED_BYTES, MERGED_BYTES_PER_POSITIVE, have_small_keys, write_small_keys
 from likewise.metrics.positives import BYTES_PER_POSITIVE, CountNeeds
 from likewise.metrics.prepared_rows import (
     NEW_COLUMNS,
@@ -146,8 +146,12 @@ class SimilarityRows:
         keys = torch.empty(len(queries), len(self.references), dtype=torch.int32)
         for columns, values in self._multiply(queries, None if self.is_new else self._use_buffer(len(queries))):
             out = keys[:, columns]
-            if not write_small_keys(values[:, : out.shape[1]].numpy(), out.numpy()):
+            numbers = values[:, : out.shape[1]].numpy()
+            if not (
+                self.queries.similarity.bounded or have_small_keys(numbers)
+            ):  # cosines of unit vectors are at most 1
                 return None
+            write_small_keys(numbers, out.numpy())
             del values
         return keys
 
