@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from likewise import engines
+from likewise import engines, losses
 from likewise.engines import ChunkedEngine, DenseEngine, run
 from likewise.engines.chunked import plan_rows
 from likewise.engines.indexed import IndexedMatrix
@@ -518,3 +518,15 @@ def test_kernels_do_not_take_any_number_of_positives() -> None:
     ) as caught:
         engines.run([as_term(FORMULAS["expands"])], batch, "sum", "triton")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [losses.TripletLoss, losses.MarginLoss, losses.SmoothAPLoss])
+def test_one_loss_on_batches_with_other_numbers_of_positives(make: Callable[..., torch.nn.Module]) -> None:
+    """Terms that were expanded for one batch have the numbers of the next one."""
+    shared, generator = make(), torch.Generator().manual_seed(0)
+    for sizes in ((2, 2, 2), (3, 1, 4), (2, 2, 2), (3, 3, 3), (4, 3, 1), (3, 1, 4)):
+        labels = torch.arange(3).repeat_interleave(torch.tensor(sizes))
+        x = torch.randn(len(labels), 4, generator=generator, dtype=torch.float64).requires_grad_()
+        found, expected = shared(x, labels), make()(x, labels)
+        assert torch.equal(found, expected)
+        assert torch.equal(*(torch.autograd.grad(each, x)[0] for each in (found, expected)))

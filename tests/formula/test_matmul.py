@@ -59,12 +59,12 @@ LAYOUTS = {
 def test_values_of_any_layout(left: str, right: str) -> None:
     a, b = LAYOUTS[left](40, 24), LAYOUTS[right](56, 24)
     assert _is_close(multiply_rows(a, b), a.double() @ b.double().T)
-    wide = 56 if left == "contiguous" else 280
-    a, b = LAYOUTS[left](40, 24), LAYOUTS[right](40, wide)
-    product = multiply_columns(a, b)
-    assert _is_close(product, a.double().T @ b.double())
-    assert product.is_contiguous()
-    assert len(CALLS) == 2
+    for wide in (56, 280):
+        a, b = LAYOUTS[left](40, 24), LAYOUTS[right](40, wide)
+        product = multiply_columns(a, b)
+        assert _is_close(product, a.double().T @ b.double())
+        assert product.is_contiguous()
+    assert len(CALLS) == 3
 
 
 def test_added_numbers_and_a_factor() -> None:

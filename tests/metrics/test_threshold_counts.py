@@ -118,8 +118,9 @@ def test_merged_ranks_and_ties(monkeypatch: pytest.MonkeyPatch, levels: int):
             ]
             assert set(found) <= set(wanted)
         if ties is not None:
-            by_hand = [ranks[row][place] for row, place in zip(ties.query, ties.position, strict=True)]
-            assert tied_ranks.tolist() == by_hand
+            assert tied_ranks.tolist() == [
+                ranks[row][place] for row, place in zip(ties.query, ties.position, strict=True)
+            ]
 
 
 def list_ties(ties: Ties | None, query: int) -> list[tuple[int, int]]:

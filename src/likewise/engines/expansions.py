@@ -3,9 +3,9 @@
 Similarities of unit vectors lie in a known interval.  A curve of `s` and `s_p` that is analytic around it, such as
 ``log(1 + e^(s − s_p + margin))``, is a short sum ``Σ_ij c_ij T_i(s) T_j(s_p)`` of Chebyshev polynomials to within the rounding
 of its largest value.  Where all values are much smaller, as for well-separated classes, the sum has fewer correct digits
-than one over enumerated triplets: its relative error was 1e-13 in float64 and 4e-7 in float32.  Steep curves, whose values vary more, are not expanded.  The sum over negatives
-needs only their sums of each ``T_i``: ``O(q m n)`` with q polynomials, for any number of positives, without sorting and
-without reading that number from a device.
+than one over enumerated triplets: its relative error was 1e-13 in float64 and 4e-7 in float32.  Steep curves, whose values
+vary more, are not expanded.  The sum over negatives needs only their sums of each ``T_i``: ``O(q m n)`` with q polynomials,
+for any number of positives, without sorting and without reading that number from a device.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AT_ONCE = {"cpu": 2**17, "cuda": 2**21}
 """The number of pairs whose polynomials are computed at once, by kind of device."""
 
 STEEPEST = 5.0
-"""The largest change of a softplus's argument over the interval of similarities; 40 polynomials suffice in float64."""
+"""The largest `Softplus.steepness`; 40 polynomials suffice for it in float64."""
 
 INTERVALS: dict[type[Similarity], tuple[float, float]] = {
     Cosine: (-1.0, 1.0),

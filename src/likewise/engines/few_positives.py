@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -82,38 +81,38 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> Exp
         >>> found.numbers
         {s_p1: tensor([0., 0., 0.]), exists1: tensor([ True,  True, False])}
     """
-    plan = _plan(terms)
-    if plan is None:
+    found = _find_nodes(terms)
+    if found is None:
         return None
     anchors = torch.arange(len(positives.index), device=positives.index.device)[:, None].expand_as(positives.index)
     index = positives.index.clamp_min(0)
     own: dict[Formula, Tensor] = {s_p: similarities_at(batch, anchors, index)}
     of_triplets: dict[PerTriplet, PairNumbers] = {}
-    for leaf in plan.leaves:
+    for leaf in found.leaves:
         if isinstance(leaf, AtPositive):
             own[leaf] = numbers_at(PairNumbers.of(leaf.pair, batch), batch, anchors, index)
         else:
             of_triplets[leaf] = PairNumbers.of(leaf, batch)
-    for node in plan.among:
+    for node in found.among:
         _fold_among(node, own, positives, lambda pair: numbers_at(PairNumbers.of(pair, batch), batch, anchors, index))
     if positives.exists is not None:
         # a positive that does not exist is left out; zero keeps its values finite
         own = {leaf: torch.where(positives.exists, values, 0.0) for leaf, values in own.items()}
-    form = _Form(index.shape[1], positives.exists is not None, tuple(own))
-    expansion = plan.known.get(form)
-    if expansion is None or of_triplets:  # numbers of triplets are functions of the batch
-        expansion = _expand_all(terms, plan, form, of_triplets, index)
+    key = _TemplateKey(index.shape[1], positives.exists is not None, tuple(own))
+    template = found.templates.get(key)
+    if template is None or of_triplets:  # numbers of triplets are functions of the batch
+        template = _make_template(terms, found.folds, key, of_triplets, index)
         if not of_triplets:
-            plan.known[form] = expansion
+            found.templates[key] = template
     numbers: dict[Formula, Tensor] = {}
-    for owner, symbols in expansion.symbols.items():
+    for owner, symbols in template.symbols.items():
         values = positives.exists if owner is None else own[owner]
         assert values is not None
         numbers.update(zip(symbols, values.unbind(1), strict=True))
-    return Expanded(expansion.terms, numbers)
+    return Expanded(template.terms, numbers)
 
 
-class _Form(NamedTuple):
+class _TemplateKey(NamedTuple):
     """What the expanded terms depend on.
 
     Args:
@@ -127,41 +126,37 @@ class _Form(NamedTuple):
     leaves: tuple[Formula, ...]
 
 
-class _Expansion(NamedTuple):
+class _Template(NamedTuple):
     """Expanded terms, and their numbers for each positive: by what they are numbers of, and whether it exists (``None``)."""
 
     terms: list[Term]
     symbols: dict[Formula | None, list[PerAnchor]]
 
 
-class _Plan(NamedTuple):
-    """What terms consist of, and their expansions.
+class _TermNodes(NamedTuple):
+    """The nodes of terms that matter, and the templates of these terms.
 
     Args:
         folds: their folds over each positive, inner ones first.
         leaves: their numbers of positives and of triplets.
         among: their folds over the other positives.
         others: the terms after the first one.
-        known: their expansions.
+        templates: the expanded terms.
     """
 
     folds: list[Folded]
     leaves: list[AtPositive | PerTriplet]
     among: list[Folded]
     others: list[Term]
-    known: dict[_Form, _Expansion]
+    templates: dict[_TemplateKey, _Template]
 
 
-# a loss declares once and runs many times
-_PLANS: WeakKeyDictionary[Term, _Plan] = WeakKeyDictionary()
-
-
-def _plan(terms: list[Term]) -> _Plan | None:
-    """The plan of some terms, cached for the first one; ``None`` if they cannot be expanded."""
+def _find_nodes(terms: list[Term]) -> _TermNodes | None:
+    """The nodes of some terms, cached in the first one; ``None`` if they cannot be expanded."""
     is_compiling = torch.compiler.is_compiling()
-    plan = None if is_compiling else _PLANS.get(terms[0])
-    if plan is not None and plan.others == terms[1:]:
-        return plan
+    known: _TermNodes | None = None if is_compiling else terms[0].cache.get("positives")
+    if known is not None and known.others == terms[1:]:
+        return known
     nodes = walk(*(formula for term in terms for formula in (term.total, term.units, term.nonzero)))
     folds = [node for node in nodes if isinstance(node, Folded) and node.over.binds_positive]
     if not all(isinstance(each.fold, Sum | Mean | Count) for each in folds):
@@ -170,32 +165,36 @@ def _plan(terms: list[Term]) -> _Plan | None:
     among = [
         node for node in nodes if isinstance(node, Folded) and node.rank is Rank.POSITIVE and node.over is POSITIVES
     ]
-    plan = _Plan(folds, leaves, among, terms[1:], {})
+    found = _TermNodes(folds, leaves, among, terms[1:], {})
     if not is_compiling:
-        _PLANS[terms[0]] = plan
-    return plan
+        terms[0].cache["positives"] = found
+    return found
 
 
-def _expand_all(
-    terms: list[Term], plan: _Plan, form: _Form, of_triplets: dict[PerTriplet, PairNumbers], index: Tensor
-) -> _Expansion:
+def _make_template(
+    terms: list[Term],
+    folds: list[Folded],
+    key: _TemplateKey,
+    of_triplets: dict[PerTriplet, PairNumbers],
+    index: Tensor,
+) -> _Template:
     """Expand the folds of all terms."""
     symbols: dict[Formula | None, list[PerAnchor]] = {
-        leaf: [PerAnchor(f"{leaf!r}{k + 1}", _refuse) for k in range(form.width)] for leaf in form.leaves
+        leaf: [PerAnchor(f"{leaf!r}{k + 1}", _refuse) for k in range(key.width)] for leaf in key.leaves
     }
-    if form.has_exists:
-        symbols[None] = [PerAnchor(f"exists{k + 1}", _refuse) for k in range(form.width)]
+    if key.has_exists:
+        symbols[None] = [PerAnchor(f"exists{k + 1}", _refuse) for k in range(key.width)]
     each_positive = []
-    for k in range(form.width):
-        by: dict[Formula, Formula] = {leaf: symbols[leaf][k] for leaf in form.leaves}
+    for k in range(key.width):
+        by: dict[Formula, Formula] = {leaf: symbols[leaf][k] for leaf in key.leaves}
         for triplet, numbers in of_triplets.items():
             by[triplet] = PerPair(f"{triplet!r}{k + 1}", partial(_of_one_positive, numbers, index[:, k]))
-        each_positive.append(_Positive(Substitution(by), symbols[None][k] if form.has_exists else None))
+        each_positive.append(_Positive(Substitution(by), symbols[None][k] if key.has_exists else None))
     expanded: dict[Formula, Formula] = {}
-    for each in plan.folds:
+    for each in folds:
         expanded[each] = substitute(_expand(each, each_positive), expanded)
     replace = Substitution(expanded)
-    return _Expansion(
+    return _Template(
         [Term(*(replace(formula) for formula in (term.total, term.units, term.nonzero))) for term in terms], symbols
     )
 

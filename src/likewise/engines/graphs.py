@@ -1,10 +1,10 @@
 """CUDA graphs: value and gradients of a loss, computed by one launch.
 
 The time of a small batch on a GPU is the time of its kernel launches, and a large one waits for the host between kernels.
-`call` captures the plain computation once for
-each key and shape as a CUDA graph that computes the value *and* the gradients of every input that requires one.  A call
-copies its inputs, replays the graph, and clones value and gradients; the backward pass only scales the gradients, so any
-number of calls may precede it.  A second derivative is computed without a graph, from the inputs.
+`call` captures the plain computation once for each key and shape as a CUDA graph that computes the value *and* the gradients
+of every input that requires one.  A call copies its inputs, replays the graph, and clones value and gradients; the backward
+pass only scales the gradients, so any number of calls may precede it.  A second derivative is computed without a graph,
+from the inputs.
 
 `call` returns ``None`` for work that is not captured, and the caller computes it without a graph: the first calls of each
 key; work that is already captured, compiled, traced or transformed by ``torch.func``; forward-mode differentiation and

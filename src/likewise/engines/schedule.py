@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -262,15 +261,11 @@ def run_on(
     return values
 
 
-# a loss declares once and runs many times
-_SCHEDULES: WeakKeyDictionary[Term, dict[Counted, tuple[list[Term], list[Stage]]]] = WeakKeyDictionary()
-
-
 def _stages(terms: list[Term], roots: list[Formula], reduction: Counted) -> list[Stage]:
-    """The schedule of a declaration, cached for its first term."""
+    """The schedule of a declaration, cached in its first term, because a loss declares once and runs many times."""
     if torch.compiler.is_compiling() or not terms:
         return schedule(roots)
-    schedules = _SCHEDULES.setdefault(terms[0], {})
+    schedules: dict[Counted, tuple[list[Term], list[Stage]]] = terms[0].cache.setdefault("schedules", {})
     if reduction not in schedules or schedules[reduction][0] != terms[1:]:
         schedules[reduction] = terms[1:], schedule(roots)
     return schedules[reduction][1]

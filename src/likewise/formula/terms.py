@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
@@ -61,6 +62,9 @@ class Term:
 
     reads_pair_numbers: bool = field(init=False)
     """Whether the term has a number per pair or per triplet that is not a function of `s`."""
+
+    cache: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
+    """What engines derive once from the terms that begin with this one; it is dropped with the term."""
 
     def __post_init__(self) -> None:
         for formula in (self.total, self.units, self.nonzero):

@@ -61,13 +61,13 @@ def _map(pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Se
     try:
         calls.extend(pool.submit(function, item) for item in items)
         calls.reverse()
-        # an error refers to this frame, which must not refer to the call that has it: that would be a cycle
         while calls:
-            yield calls.pop().result()
+            result = calls[-1].result()
+            calls.pop()
+            yield result
     finally:
-        for call in calls:
-            call.cancel()
-        wait(calls)
+        wait([each for each in calls if not each.cancel()])
+        calls.clear()  # an error refers to this frame, and the call that has it would refer to the error: a cycle
 
 
 class Buffers(threading.local):

@@ -127,9 +127,9 @@ def rank_merged(keys: Tensor, largest: int) -> tuple[Tensor, Ties | None, Tensor
     rank = np.empty((rows, largest))
 
     def write(chunk: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-        part = keys.numpy()[chunk]
-        part.sort(axis=1)
-        counts, last = _write_ranks(part, (part & 1) == 0, rank[chunk])
+        of_chunk = keys.numpy()[chunk]
+        of_chunk.sort(axis=1)
+        counts, last = _write_ranks(of_chunk, (of_chunk & 1) == 0, rank[chunk])
         last[0] += chunk.start
         return counts, last
 
@@ -165,14 +165,14 @@ def find_first(keys: Tensor, first: int) -> tuple[NDArray[np.bool_], tuple[Ties 
     flags, counts = np.empty((rows, first), dtype=np.bool_), np.empty(rows, dtype=np.int64)
 
     def write(chunk: slice) -> NDArray[Any]:
-        part = keys.numpy()[chunk]
-        part.sort(axis=1)
-        is_positive = (part & 1) == 0
+        of_chunk = keys.numpy()[chunk]
+        of_chunk.sort(axis=1)
+        is_positive = (of_chunk & 1) == 0
         counts[chunk] = [np.count_nonzero(row) for row in is_positive]  # much faster than a sum of booleans
         flags[chunk] = is_positive[:, :first]
         # a tie that begins among the first entries may end later
-        ends = first < width and not (part[:, first - 1] >> 1 == part[:, first] >> 1).any()
-        row, column = _find_last(part[:, :first] if ends else part)
+        ends = first < width and not (of_chunk[:, first - 1] >> 1 == of_chunk[:, first] >> 1).any()
+        row, column = _find_last(of_chunk[:, :first] if ends else of_chunk)
         tied, place = np.unique(row, return_inverse=True)
         position = np.cumsum(is_positive[tied], axis=1, dtype=np.int32)[place, column] - 1
         return np.stack([row + chunk.start, column, position.astype(np.int64)])

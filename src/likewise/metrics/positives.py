@@ -51,8 +51,7 @@ class RankChunk:
         queries: indices of the queries, ``(q,)``.
         counts: the number of positives of each query, ``(q,)``.
         references: the reference that each positive is, most similar first, ``(k, q)``; ``None`` if it is not needed.
-        rank: the rank of the positive before the negatives that tie with it, ``(k, q)`` float64; infinity in the padding
-            and, where only the first ranks are needed, for positives beyond them, which may be left out.
+        rank: the rank of the positive before the negatives that tie with it, ``(k, q)`` float64; infinity in the padding.
         ties: the positives that tie with negatives; ``None`` if there are none.
     """
 
@@ -89,7 +88,7 @@ Chunk: TypeAlias = RankChunk | RelevanceChunk
 
 @dataclass(frozen=True)
 class CountNeeds:
-    """Which numbers of a `RankChunk` are needed; the others need not be computed.
+    """Which numbers of a `RankChunk` or a `RelevanceChunk` are needed; the others need not be computed.
 
     Args:
         references: whether the reference of each positive is needed.
@@ -106,7 +105,7 @@ class CountNeeds:
     first_positives: bool = False
 
     def count_neighbors(self, positives: int) -> int | None:
-        """Return how many negatives must be counted for a query with this many positives; ``None`` for all."""
+        """Return how many negatives, or references, matter for a query with this many positives; ``None`` for all."""
         if self.all_ranks:
             return None
         return max(1, self.first, positives if self.first_positives else 1)

@@ -214,9 +214,9 @@ class FlagOrder(QueryOrder):
         limits = self.counts.long().numpy() if k == "R" else np.full(len(values), min(k, values.shape[1]))
         starts = np.flatnonzero(np.diff(limits, prepend=-1, append=-1))
         for start, stop in pairwise(starts.tolist()):
-            part = values[start:stop, : limits[start]]
+            chunk = values[start:stop, : limits[start]]
             if values.dtype == np.bool_:  # much faster than a sum of booleans
-                sums[start:stop] = [np.count_nonzero(row) for row in part]
+                sums[start:stop] = [np.count_nonzero(row) for row in chunk]
             else:
-                np.add.reduce(part, axis=1, out=sums[start:stop])
+                np.add.reduce(chunk, axis=1, out=sums[start:stop])
         return torch.from_numpy(sums)

@@ -64,7 +64,7 @@ class SimilarityRows:
         entry_bytes = dtype.itemsize * (4 if similarity.uses_squares else 1) + extra
         self.row_bytes = len(self.references) * entry_bytes + width * 4 * dtype.itemsize
         self.is_new = is_in_new_memory(embeddings.queries, dtype)
-        if self.is_new:  # a product and the next one
+        if self.is_new:  # a product in new memory, and what the caller makes of it
             self.row_bytes += 2 * min(NEW_COLUMNS, len(self.references)) * entry_bytes
         # numpy sorts in place; torch sorts into a copy, with indices
         self.sort_bytes = len(self.references) * 2 * (dtype.itemsize + 8) if device.type != "cpu" else 0

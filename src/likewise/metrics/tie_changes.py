@@ -73,7 +73,7 @@ class TieChanges:
             expected = self.expect_precision(k)
             best = (self.position + 1.0) / self.rank * self.is_inside(k)
         else:
-            expected, best = self.expectdiscount(k), discount(self.rank) * self.is_inside(k)
+            expected, best = self.expect_discount(k), discount(self.rank) * self.is_inside(k)
         return divide_gains(expected - best, self.counts, metric)
 
     def is_inside(self, k: Cutoff) -> Tensor | float:
@@ -131,7 +131,7 @@ class TieChanges:
         inside, (others, rest, start) = self.count_inside(k), self.precision_parts
         return (others * inside + rest * (torch.digamma(self.offset + inside + 1.0) - start)) / self.size
 
-    def expectdiscount(self, k: Cutoff) -> Tensor:
+    def expect_discount(self, k: Cutoff) -> Tensor:
         """The mean over a tie of the discounts of those of its ranks that are among the first k."""
         inside = self.count_inside(k)
         offset = torch.where(inside > 0.0, self.offset, 0.0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
@@ -387,6 +389,16 @@ class LossContract:
         for duplicate in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), restored):
             assert torch.equal(duplicate(embeddings, labels).detach(), expected)
             assert repr(duplicate) == repr(loss)
+
+    def test_is_freed(self, case: LossCase) -> None:
+        """Nothing keeps a loss that was called, its parameters and its graphs."""
+        loss = case.make()
+        embeddings, labels = make_batch("balanced")
+        loss(embeddings.requires_grad_(), labels).sum().backward()
+        alive = weakref.ref(loss)
+        del loss
+        gc.collect()
+        assert alive() is None
 
     def test_compiles_whole(self, case: LossCase) -> None:
         """``torch.compile(fullgraph=True)`` captures the loss and its gradient in one graph."""

@@ -71,7 +71,7 @@ def wrap_for_processes(module: Any, accelerator: Accelerator) -> Any:
         return module
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, shards)  # type: ignore[no-untyped-call]
     ids = [accelerator.local_process_index] if accelerator.device.type == "cuda" else None
-    # the queue of a cross-batch memory is large and equal on all processes: do not broadcast it
+    # the queue of a cross-batch memory is large and equal on all processes: do not broadcast it at every step
     memory = any(name.endswith("references") for name, _ in module.named_buffers())
     renamed = "forward_sync_buffers" in inspect.signature(DistributedDataParallel).parameters  # torch 2.13
     options: dict[str, Any] = {"forward_sync_buffers" if renamed else "broadcast_buffers": not memory}
