@@ -175,7 +175,7 @@ def find_first(keys: Tensor, first: int) -> tuple[NDArray[np.bool_], tuple[Ties 
         row, column = _find_last(of_chunk[:, :first] if ends else of_chunk)
         tied, place = np.unique(row, return_inverse=True)
         position = np.cumsum(is_positive[tied], axis=1, dtype=np.int32)[place, column] - 1
-        return np.stack([row + chunk.start, column, position.astype(np.int64)])
+        return np.stack([row + chunk.start, column, position])
 
     last = call_on_cores(write, split_rows(rows, fit_rows(CACHE_KEYS, per_row=width)))
     return flags, _list_ties(keys.numpy(), *np.concatenate(last, axis=1)), torch.from_numpy(counts)

@@ -37,7 +37,7 @@ def score_queries(chunk: Chunk, metrics: Sequence[QueryMetric], ties: str, entri
         {'R@1': 0.0, 'R@2': 1.0, 'P@2': 0.5, 'MRR': 0.5}
     """
     if ties == "pessimistic" and chunk.ties is not None:
-        chunk = _put_last(chunk, chunk.ties)
+        chunk = _rank_pessimistically(chunk, chunk.ties)
     of_ties = None
     if isinstance(chunk, RelevanceChunk):
         at_once = fit_rows(FLAGS_AT_ONCE, per_row=chunk.is_positive.shape[1])
@@ -65,8 +65,8 @@ FLAGS_AT_ONCE = 2**19
 """First references that are scored at once: more leave the cache, and threads wait for each other after each step."""
 
 
-def _put_last(chunk: Chunk, ties: Ties) -> Chunk:
-    """Put the positives of each tie after its negatives."""
+def _rank_pessimistically(chunk: Chunk, ties: Ties) -> Chunk:
+    """Return the chunk with the positives of each tie after its negatives."""
     if isinstance(chunk, RankChunk):
         at = ties.position, ties.query
         return replace(chunk, rank=chunk.rank.index_put(at, ties.tied.double(), accumulate=True))
