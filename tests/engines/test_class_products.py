@@ -10,8 +10,8 @@ from torch.autograd import forward_ad
 from likewise.engines import class_products, split_products
 from likewise.engines.class_products import multiply_classes
 from likewise.engines.mapping import WholeRows
-from likewise.engines.split_products import PlainFactors, SplitFactors, multiply_into_float32
-from likewise.formula import Cosine, Labels, PairBatch, check_values
+from likewise.engines.split_products import PlainFactors, SplitFactors
+from likewise.formula import Cosine, Labels, PairBatch, check_values, multiply_into_float32
 from likewise.losses import AngularLoss
 
 LABELS = {

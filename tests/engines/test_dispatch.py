@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -184,7 +185,7 @@ def test_nobody_imports_triton_before_it_is_needed() -> None:
 
 def test_a_missing_triton_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     DISPATCH.has_triton.cache_clear()
-    monkeypatch.setattr(DISPATCH.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     try:
         with pytest.warns(UserWarning, match="Triton is not installed, so large batches on the GPU run in chunks"):
             assert engines.choose(Fake(pairs(KERNELS), "cuda")).formulas is EngineKind.DENSE
@@ -234,7 +235,7 @@ def test_a_declaration_does_not_know_who_executes_it(package: str) -> None:
     # values are checked, rows taken and multiplied, masks summed and autocast read by device; their meaning does not
     # depend on it
     if package == "formula":
-        names = ("checks", "indexing", "masking", "matmul", "precision")
+        names = ("checks", "indexing", "masking", "matmul", "parts", "precision")
         found = {each for each in found if not each.startswith(tuple(f"formula/{name}.py" for name in names))}
     assert not found
 

@@ -15,7 +15,7 @@ from likewise.engines import dispatch
 from tests.engines import triton_gpu
 
 HERE = Path(__file__).parent
-PARTS = ("inputs calls precision bins blending", "losses formulas tables graphs")
+PARTS = ("inputs calls precision bins blending positives", "losses formulas tables graphs")
 EMBEDDINGS, LABELS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
 
 

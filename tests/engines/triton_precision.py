@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from triton.runtime import interpreter
 
 from likewise import losses, miners
 from likewise.engines import evaluate_declaration
+from likewise.engines.triton import product
 from likewise.engines.triton.factor import Factor
 from likewise.engines.triton.product import make_factors
-from likewise.formula import Labels, PairBatch
+from likewise.formula import Labels, PairBatch, split
 from likewise.formula.inputs import batch_from_embeddings
 from likewise.formula.precision import same_half
 from likewise.formula.similarities import SIMILARITIES, SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
@@ -225,3 +227,36 @@ def test_proxies_in_half_precision(way: str, turned: bool, monkeypatch: pytest.M
     triton, true, dense = found
     for own, theirs in zip(relative_errors(triton, true), relative_errors(dense, true), strict=True):
         assert own <= 2.0 * theirs + 4.0 * EPS
+
+
+# ------------------------------------------------------------------------------------------------ parts
+
+
+@pytest.mark.parametrize("kind", ["pairs", "distances", "proxies", "centers", "bins"])
+@pytest.mark.parametrize("way", WAYS)
+def test_gradients_in_parts(way: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients by similarities as sums of three bfloat16 matrices, on every path that multiplies them."""
+    kinds: dict[str, Callable[..., nn.Module]] = {
+        "pairs": partial(losses.MultiSimilarityLoss, 2.0, 5.0),
+        "distances": partial(losses.ContrastiveLoss, 0.3, 1.2, similarity="euclidean"),
+        "proxies": partial(losses.ArcFaceLoss, 8, 5, 20.0, 7.0),
+        "centers": partial(losses.SoftTripleLoss, 8, 5, centers=2),
+        "bins": partial(losses.FastAPLoss, 10),
+    }
+    take(monkeypatch, way)
+    split_operands: list[int] = []
+
+    def count(operand: Tensor, number: int) -> list[Tensor]:
+        split_operands.append(number)
+        return split(operand, number)
+
+    monkeypatch.setattr(product, "PARTS_FROM", 1)
+    monkeypatch.setattr(product, "multiplies_parts_fast", lambda device: True)
+    monkeypatch.setattr(layout, "split", count)
+
+    def make(**options: Any) -> nn.Module:
+        torch.manual_seed(0)
+        return kinds[kind](**options)
+
+    check(make, *batch())
+    assert set(split_operands) == {3}

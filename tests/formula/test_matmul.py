@@ -1,9 +1,10 @@
-"""Products by oneDNN against float64, on every processor: values, gradients, and where plain products are needed."""
+"""Products by oneDNN and in parts against float64, anywhere: values, gradients, and where plain products are needed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -12,29 +13,42 @@ from torch import Tensor
 from likewise import losses
 from likewise._compat import is_built_with_onednn, multiply_with_onednn
 from likewise.formula import matmul as module
-from likewise.formula import multiply_columns, multiply_pairs, multiply_rows
+from likewise.formula import multiply_columns, multiply_pairs, multiply_rows, split
+from likewise.formula.parts import multiply_parts
 from likewise.metrics import prepared_rows, retrieval
-
-pytestmark = pytest.mark.skipif(not is_built_with_onednn(), reason="torch has no oneDNN")
 
 CALLS: list[int] = []
 
 
-@pytest.fixture(autouse=True)
-def onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use oneDNN for all products, and count them."""
+@pytest.fixture(autouse=True, params=["oneDNN", "parts"])
+def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Use one method for all products, and count them."""
     CALLS.clear()
-    multiply = multiply_with_onednn
+    if request.param == "oneDNN":
+        if not is_built_with_onednn():
+            pytest.skip("torch has no oneDNN")
+        for place in (module, prepared_rows):
+            monkeypatch.setattr(place, "multiply_with_onednn", _count(multiply_with_onednn))
+        monkeypatch.setattr(module, "_suits_onednn", lambda: True)
+    else:
+        monkeypatch.setattr(module, "multiply_parts", _count(multiply_parts))
+        monkeypatch.setattr(module, "pays_parts", _are_plain_floats)
+        monkeypatch.setattr(module, "pays_onednn", lambda left, right: False)
+    monkeypatch.setattr(module, "LEAST_MULTIPLICATIONS", 1)
+    monkeypatch.setattr(module, "LEAST_ROWS", 1)
+    return request.param
 
-    def count(*args: Tensor) -> Tensor:
+
+def _count(multiply: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def counted(*args: Any) -> Tensor:
         CALLS.append(1)
         return multiply(*args)
 
-    for place in (module, prepared_rows):
-        monkeypatch.setattr(place, "multiply_with_onednn", count)
-    monkeypatch.setattr(module, "_suits_onednn", lambda: True)
-    monkeypatch.setattr(module, "LEAST_MULTIPLICATIONS", 1)
-    monkeypatch.setattr(module, "LEAST_ROWS", 1)
+    return counted
+
+
+def _are_plain_floats(left: Tensor, right: Tensor) -> bool:
+    return left.dtype == right.dtype == torch.float32 and {type(left), type(right)} <= {Tensor, torch.nn.Parameter}
 
 
 def _random(*shape: int) -> Tensor:
@@ -120,12 +134,13 @@ class _Rows(Tensor):
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-def test_only_plain_tensors_and_where_it_is_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_plain_tensors_and_where_it_is_enabled(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = _random(30, 8), _random(50, 8)
     multiply_rows(a.as_subclass(_Rows), b)
-    with monkeypatch.context() as patch:
-        patch.setattr(torch.backends.mkldnn, "enabled", False)
-        multiply_rows(a, b)
+    if method == "oneDNN":
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.backends.mkldnn, "enabled", False)
+            multiply_rows(a, b)
     traced = torch.jit.trace(multiply_rows, (a, b), check_trace=False)
     assert not CALLS
     torch.testing.assert_close(traced(a, b), a @ b.T)
@@ -158,9 +173,22 @@ def test_engines_agree(kind: Callable[..., torch.nn.Module]) -> None:
         torch.testing.assert_close(dense, chunked, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("method", ["oneDNN"], indirect=True)
 def test_metrics() -> None:
     embeddings, labels = _random(200, 16), torch.arange(200) % 20
     scores = retrieval(embeddings, labels)
     assert CALLS
     exact = retrieval(embeddings.double(), labels)
     assert scores == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("method", ["parts"], indirect=True)
+@pytest.mark.parametrize("shape", [(64, 16, 80), (8, 400, 8)])  # one product of copies, and sums of six products
+def test_parts_are_as_exact_as_float32(shape: tuple[int, int, int]) -> None:
+    m, inner, n = shape
+    a, b = torch.nn.functional.normalize(_random(m, inner)), torch.nn.functional.normalize(_random(n, inner))
+    exact = a.double() @ b.double().T
+    own, plain = (float((each.double() - exact).abs().max()) for each in (multiply_rows(a, b), a @ b.T))
+    assert own <= 2.0 * plain + 2.0**-24
+    high, mid, low = (part.double() for part in split(a, 3))
+    assert float((high + mid + low - a.double()).abs().max()) <= 2.0**-25

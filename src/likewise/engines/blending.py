@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise._compat import is_transformed
-from likewise.engines.dispatch import has_triton
+from likewise.engines.installed import has_triton
 from likewise.formula import BlendedCenters
 
 MOST_CENTERS = 64

@@ -6,10 +6,7 @@ name is never silently replaced.
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import os
-import warnings
 from enum import Enum
 from typing import NamedTuple
 
@@ -21,6 +18,7 @@ from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chunked import ChunkedEngine, ColumnEngine
 from likewise.engines.dense import DenseEngine
 from likewise.engines.indexed import IndexedMatrix
+from likewise.engines.installed import has_triton
 from likewise.engines.positive_columns import PositiveColumns
 from likewise.engines.positive_index import FEW, find_positive_index
 from likewise.engines.schedule import Engine
@@ -246,17 +244,6 @@ def _pays_in_kernels(similarity: Similarity | None, *, is_half: bool) -> bool:
     if not isinstance(similarity, Pooled) or not isinstance(similarity.pool, BlendedCenters):
         return True
     return is_half or torch.get_float32_matmul_precision() != "highest"
-
-
-@functools.cache
-def has_triton() -> bool:
-    """Whether Triton is installed; a warning says once that it is not."""
-    there = importlib.util.find_spec("triton") is not None
-    if not there:
-        warnings.warn(
-            "Triton is not installed, so large batches on the GPU run in chunks; pip install triton", stacklevel=2
-        )
-    return there
 
 
 def _check_triton(batch: PairBatch) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chosen import GATHER_AT_ONCE
+from likewise.engines.installed import has_triton
 from likewise.engines.synchronization import can_synchronize
 from likewise.formula import (
     Labels,
@@ -18,6 +19,9 @@ from likewise.formula import (
 
 FEW = (1, 2, 3, 4, 6, 8, 12, 16)
 """The numbers of positives that `expand` supports; each number has a kernel."""
+
+COMPARE_UP_TO = 2**16
+"""Samples up to which comparing all labels with each other takes less time than the launches of a sort."""
 
 
 def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -> PositiveIndex | None:
@@ -51,6 +55,10 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
         return _index_levels(relation, most)
     if known is not None:
         return known if known.index.shape[1] <= most else None
+    if batch.group is SINGLE_PROCESS and _pays_comparing(relation):
+        needed, found = _compare_labels(relation.labels)
+        if needed > most or needed <= FEW[-1]:
+            return None if needed > most else found
     order, first, number, place = _find_runs(relation)
     if place is not None:  # an anchor is in the run of its class but does not count as a positive of itself
         inside = (place >= 0) & (place < number)
@@ -75,6 +83,26 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
         return PositiveIndex(torch.zeros_like(position), position < 0)
     position = first[:, None] + position
     return PositiveIndex(order[position if exists is None else torch.where(exists, position, 0)], exists)
+
+
+def _pays_comparing(relation: Labels) -> bool:
+    """Return whether comparing all labels takes less time than sorting them: on a GPU, for a batch against itself."""
+    labels = relation.labels
+    own = relation.reference_labels is None and relation.valid is None
+    return own and labels.is_cuda and 0 < len(labels) <= COMPARE_UP_TO and has_triton()
+
+
+def _compare_labels(labels: Tensor) -> tuple[int, PositiveIndex]:
+    """Return the largest number of positives, and those of each sample if no sample has more than the last of `FEW`."""
+    from likewise.engines.triton.positives import find_positives
+
+    index, number, extremes = find_positives(labels, FEW[-1])
+    needed, gaps = extremes.tolist()
+    width = next((few for few in FEW if few >= needed), FEW[-1])
+    index = index[:, :width].contiguous()
+    if FEW[-1] - gaps >= width:
+        return needed, PositiveIndex(index, None)
+    return needed, PositiveIndex(index, torch.arange(width, device=index.device) < number[:, None])
 
 
 def _index_levels(relation: Levels, most: int) -> PositiveIndex | None:

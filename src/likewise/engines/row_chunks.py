@@ -11,7 +11,7 @@ from torch import Tensor
 from likewise._compat import is_transformed
 from likewise.engines.recompute import Results, TouchesGraph, call_recomputed, differentiate, recompute_in_backward
 from likewise.engines.synchronization import cut_batch
-from likewise.formula import PairBatch, multiply_columns, multiply_rows, pays_onednn
+from likewise.formula import PairBatch, beats_torch, multiply_columns, multiply_rows
 
 RowFunction = Callable[[PairBatch, slice, Sequence[Tensor], bool], Results]
 
@@ -111,9 +111,9 @@ class RowChunks:
         return wholes
 
     def _room(self) -> Tensor | None:
-        """A buffer for the products of every chunk; oneDNN allocates its results."""
+        """A buffer for the products of every chunk; only torch's own products are written into one."""
         left, right = self.inputs[0][self.cut[0]], self.inputs[self.factors - 1]
-        if self.has_matrix or pays_onednn(left, right):
+        if self.has_matrix or beats_torch(left, right):
             return None
         return left.new_empty(len(left), len(right))
 
@@ -165,7 +165,7 @@ class RowChunks:
             of_left[rows] = by_products
             return
         left, right = inputs[0][rows], inputs[self.factors - 1]
-        if pays_onednn(left, right):
+        if beats_torch(left, right):
             if of_left is not None:
                 of_left[rows] += multiply_rows(by_products, right.T)
             if of_right is not None:

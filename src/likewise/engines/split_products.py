@@ -11,9 +11,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from likewise.formula import multiply_columns, multiply_rows
-
-_TORCH = tuple(int(number) for number in torch.__version__.split("+")[0].split(".")[:2])
+from likewise.formula import (
+    accumulates_in_float32,
+    multiply_columns,
+    multiply_into_float32,
+    multiply_rows,
+    pair_parts,
+    split,
+)
 
 
 def make_factors(rows: Tensor, half: torch.dtype | None) -> PlainFactors | SplitFactors:
@@ -23,8 +28,8 @@ def make_factors(rows: Tensor, half: torch.dtype | None) -> PlainFactors | Split
         >>> make_factors(torch.tensor([[1.0], [2.0]]), None).multiply(slice(0, 1))
         tensor([[1., 2.]])
     """
-    accumulates = _TORCH >= (2, 8)  # otherwise halves are converted to float32 first
-    pays = rows.is_cuda and rows.dtype == torch.float32 and half == torch.bfloat16 and accumulates
+    # otherwise halves are converted to float32 first
+    pays = rows.dtype == torch.float32 and half == torch.bfloat16 and accumulates_in_float32(rows.device)
     return SplitFactors.of(rows) if pays else PlainFactors(rows)
 
 
@@ -62,7 +67,7 @@ class SplitFactors(NamedTuple):
     @classmethod
     def of(cls, rows: Tensor) -> SplitFactors:
         """Split rows."""
-        high, low = split(rows)
+        high, low = split(rows, 2)
         return cls(torch.cat([high, low, high], dim=1), torch.cat([high, high, low], dim=1))
 
     def multiply(self, some: slice) -> Tensor:
@@ -73,37 +78,6 @@ class SplitFactors(NamedTuple):
         """Add the gradient by the rows to a total, from that by the products of some rows."""
         d = self.left.shape[1] // 3
         halves = self.left[:, :d], self.left[:, d : 2 * d]
-        high, low = split(gradient)
-        for part, rows in ((high, halves[1]), (low, halves[0]), (high, halves[0])):  # the smallest first
+        for part, rows in pair_parts(split(gradient, 2), halves):
             multiply_into_float32(part, rows, total[some])
             multiply_into_float32(part.T, rows[some], total)
-
-
-def split(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """A matrix rounded to bfloat16, and the rest.
-
-    Examples:
-        >>> high, low = split(torch.tensor([1.001]))
-        >>> high.float() + low.float()
-        tensor([1.0010])
-    """
-    high = matrix.to(torch.bfloat16)
-    return high, (matrix - high).to(torch.bfloat16)
-
-
-def multiply_into_float32(left: Tensor, right: Tensor, total: Tensor | None = None) -> Tensor:
-    """Multiply two matrices of one dtype into a float32 result, or add their product, in place, to a float32 total.
-
-    Examples:
-        >>> multiply_into_float32(torch.ones(1, 2).bfloat16(), torch.ones(2, 1).bfloat16(), torch.ones(1, 1))
-        tensor([[3.]])
-    """
-    if left.dtype == torch.float32:
-        return left @ right if total is None else total.addmm_(left, right)
-    if left.is_cuda and total is not None and _TORCH >= (2, 11):  # 2.8 adds only totals in the dtype of the factors
-        return torch.addmm(total, left, right, out_dtype=torch.float32, out=total)
-    if left.is_cuda and _TORCH >= (2, 8):
-        product = torch.mm(left, right, out_dtype=torch.float32)
-    else:
-        product = left.float() @ right.float()
-    return product if total is None else total.add_(product)

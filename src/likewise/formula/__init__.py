@@ -128,11 +128,11 @@ from likewise.formula.label_rows import MultiLabel as MultiLabel
 from likewise.formula.labels import LabelRelation as LabelRelation
 from likewise.formula.labels import Labels as Labels
 from likewise.formula.labels import PositiveIndex as PositiveIndex
+from likewise.formula.matmul import beats_torch as beats_torch
 from likewise.formula.matmul import is_onednn_faster as is_onednn_faster
 from likewise.formula.matmul import multiply_columns as multiply_columns
 from likewise.formula.matmul import multiply_rows as multiply_rows
 from likewise.formula.matmul import multiply_with_onednn as multiply_with_onednn
-from likewise.formula.matmul import pays_onednn as pays_onednn
 from likewise.formula.matrix_losses import ClassProducts as ClassProducts
 from likewise.formula.matrix_losses import RowChunk as RowChunk
 from likewise.formula.matrix_losses import RowHistograms as RowHistograms
@@ -152,6 +152,11 @@ from likewise.formula.operations import sin as sin
 from likewise.formula.operations import tanh as tanh
 from likewise.formula.pair_numbers import AtPositive as AtPositive
 from likewise.formula.pair_numbers import PerTriplet as PerTriplet
+from likewise.formula.parts import accumulates_in_float32 as accumulates_in_float32
+from likewise.formula.parts import multiplies_parts_fast as multiplies_parts_fast
+from likewise.formula.parts import multiply_into_float32 as multiply_into_float32
+from likewise.formula.parts import pair_parts as pair_parts
+from likewise.formula.parts import split as split
 from likewise.formula.pooling import BlendedCenters as BlendedCenters
 from likewise.formula.pooling import NearestCenter as NearestCenter
 from likewise.formula.pooling import Pooling as Pooling

@@ -1,7 +1,8 @@
-"""Matrix products on a CPU, by the faster of two libraries that torch contains.
+"""Matrix products of float32 by the fastest exact method: torch's own, oneDNN on a CPU, or bfloat16 parts on a GPU.
 
 torch multiplies matrices of float32 with MKL, which computes with half of the vector width on AMD's processors.  oneDNN,
 which torch uses for convolutions and half precision, computes with the full width: on Zen 5 it takes half of the time.
+For products in parts see `likewise.formula.parts`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch.nn import Parameter
 
 from likewise._compat import is_built_with_onednn, is_transformed
 from likewise._compat import multiply_with_onednn as multiply_with_onednn
+from likewise.formula.parts import multiply_parts, pays_parts, split
 from likewise.formula.precision import autocast_is_on
 
 LEAST_MULTIPLICATIONS = 2**22
@@ -46,8 +48,12 @@ def multiply_rows(left: Tensor, right: Tensor, added: Tensor | None = None, fact
         tensor([[1.5000],
                 [2.5000]])
     """
-    if pays_onednn(left, right) and is_plain(left, right, *([] if added is None else [added])):
-        return multiply_with_onednn(left if factor == 1.0 else factor * left, right, added)
+    if beats_torch(left, right) and is_plain(left, right, *([] if added is None else [added])):
+        left = left if factor == 1.0 else factor * left
+        if not pays_parts(left, right):
+            return multiply_with_onednn(left, right, added)
+        product = multiply_parts(split(left, 3), split(right, 3))
+        return product if added is None else product.add_(added)
     if added is not None:
         return torch.addmm(added, left, right.T, alpha=factor)
     return left @ right.T if factor == 1.0 else factor * (left @ right.T)
@@ -65,26 +71,41 @@ def multiply_columns(left: Tensor, right: Tensor) -> Tensor:
         tensor([[3.],
                 [6.]])
     """
-    if not (left.shape[1] >= LEAST_ROWS and pays_onednn(left.T, right.T) and is_plain(left, right)):
+    if not (beats_torch(left.T, right.T) and is_plain(left, right)):
+        return left.T @ right
+    if pays_parts(left.T, right.T):
+        return multiply_parts([each.T for each in split(left, 3)], [each.T for each in split(right, 3)])
+    if left.shape[1] < LEAST_ROWS:
         return left.T @ right
     if right.shape[1] < WIDE:
         return multiply_with_onednn(right.T, left.T).T.contiguous()
     return multiply_with_onednn(left.T, right.T)
 
 
-def pays_onednn(left: Tensor, right: Tensor) -> bool:
-    """Return whether oneDNN computes ``left rightᵀ`` in less time.
+def beats_torch(left: Tensor, right: Tensor) -> bool:
+    """Return whether `multiply_rows` computes ``left rightᵀ`` in less time than torch's own product.
 
-    Only plain tensors, because subclasses and tracers know the operations of torch; users can disable oneDNN.
+    Only plain tensors, because subclasses and tracers know the operations of torch.
+
+    Examples:
+        >>> beats_torch(torch.zeros(1, 2), torch.zeros(1, 2))
+        False
+    """
+    # the compiler cannot trace what follows
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return False
+    return pays_onednn(left, right) or pays_parts(left, right)
+
+
+def pays_onednn(left: Tensor, right: Tensor) -> bool:
+    """Return whether oneDNN computes ``left rightᵀ`` in less time; users can disable oneDNN.
 
     Examples:
         >>> pays_onednn(torch.zeros(1, 2), torch.zeros(1, 2))
         False
     """
     return (
-        not torch.compiler.is_compiling()  # which cannot trace what follows
-        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-        and left.device.type == "cpu"
+        left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and len(left) * right.numel() >= LEAST_MULTIPLICATIONS
         and is_onednn_faster()

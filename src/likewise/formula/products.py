@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise._compat import is_transformed
-from likewise.formula.matmul import multiply_columns, multiply_rows, pays_onednn
+from likewise.formula.matmul import beats_torch, multiply_columns, multiply_rows
 from likewise.formula.precision import autocast_is_on, full_precision
 
 ROWS_PER_DIMENSION = 8
@@ -41,7 +41,7 @@ def multiply_pairs(left: Tensor, right: Tensor, added: Tensor | None = None, fac
             product: Tensor = _SelfProduct.apply(left, added, factor)  # type: ignore[no-untyped-call]
             return product
         inputs = left, right, added
-        if any(each is not None and each.requires_grad for each in inputs) and pays_onednn(left, right):
+        if any(each is not None and each.requires_grad for each in inputs) and beats_torch(left, right):
             product = _PairProduct.apply(left, right, added, factor)  # type: ignore[no-untyped-call]
             return product
     return multiply_rows(left, right, added, factor)
@@ -68,7 +68,7 @@ class _SelfProduct(torch.autograd.Function):
 
 
 class _PairProduct(torch.autograd.Function):
-    """``f x yᵀ + a``, whose gradients are ``f g y``, ``f gᵀ x`` and the sum of g over its rows, computed by oneDNN."""
+    """``f x yᵀ + a``, whose gradients are ``f g y``, ``f gᵀ x`` and the sum of g over its rows."""
 
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor, added: Tensor | None, factor: float) -> Tensor:

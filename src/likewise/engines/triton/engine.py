@@ -275,7 +275,7 @@ class FoldJob:
             some, place = self.layout.columns(first, end)
             cut = self.cut_leaves(leaves, values, first - place)
             for kernel in kernels:
-                some.launch(kernel, shape, tiles, tiles, (0, m), (place, place + end - first), cut)
+                some.launch(kernel, shape, [tiles], (0, m), (place, place + end - first), cut)
             chunks.append(_join(join_kernel, terms, tiles))
         if len(chunks) == 1:
             return chunks[0]
@@ -302,8 +302,10 @@ def _write_sources(
     """Write one kernel for all tiles; or, if labels are sorted, one for plain tiles and one for the others."""
     kinds, triangular = [Tiles.PLAIN, Tiles.MIXED] if ordered else [Tiles.ALL], kind == "triangle"
     if options:
-        by, symmetric, split = options
-        return [write_gradient_kernel(spec, terms, by, tiles, symmetric=symmetric, split=split) for tiles in kinds]
+        by, symmetric, summands = options
+        return [
+            write_gradient_kernel(spec, terms, by, tiles, symmetric=symmetric, summands=summands) for tiles in kinds
+        ]
     if ordered and all(term.over is Side.POSITIVES for term in terms):
         return [write_fold_kernel(spec, terms, Tiles.MIXED, fills_plain=True, triangular=triangular)]
     return [write_fold_kernel(spec, terms, tiles, triangular=triangular) for tiles in kinds]
@@ -324,19 +326,19 @@ class _FoldGradients:
     terms: list[TileFold]
     weights: list[Tensor]
     known: dict[Formula, Any]
-    _bound: dict[tuple[Formula, bool], tuple[list[Kernel], list[Leaf], list[Any]]] = field(default_factory=dict)
+    _bound: dict[tuple[Formula, int], tuple[list[Kernel], list[Leaf], list[Any]]] = field(default_factory=dict)
 
     @property
     def symmetric(self) -> bool:
         """Whether the gradient of each pair includes that of its mirror."""
         return self.job.symmetric
 
-    def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> Tensor:
-        """Return the gradient by the similarities (or by another leaf) of a rectangle: ``(rows, 1 or 2, columns)``."""
-        if (by, split) not in self._bound:  # the same for every chunk
-            kernels, leaves = self.job.find_kernels("gradient", self.terms, (by, self.symmetric and by is s, split))
-            self._bound[by, split] = kernels, leaves, [*self.job.bind_leaves(leaves, self.known), *self.weights]
-        kernels, leaves, values = self._bound[by, split]
+    def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], summands: int) -> Tensor:
+        """Return the gradient by the similarities (or by another leaf) of a rectangle: ``(rows, summands, columns)``."""
+        if (by, summands) not in self._bound:  # the same for every chunk
+            kernels, leaves = self.job.find_kernels("gradient", self.terms, (by, self.symmetric and by is s, summands))
+            self._bound[by, summands] = kernels, leaves, [*self.job.bind_leaves(leaves, self.known), *self.weights]
+        kernels, leaves, values = self._bound[by, summands]
         operands, place = self.job.layout.columns(*columns)
         values = self.job.cut_leaves(leaves, values, columns[0] - place)
         shape = self.job.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], GRADIENT_SHAPES)
@@ -344,7 +346,7 @@ class _FoldGradients:
         columns = (place, place + columns[1] - columns[0])
         centers = self.job.layout.centers if by is s else 1
         return operands.write_gradients(
-            kernels, shape, rows, columns, values, split=split, rounded=by is s, centers=centers
+            kernels, shape, rows, columns, values, summands=summands, rounded=by is s, centers=centers
         )
 
 

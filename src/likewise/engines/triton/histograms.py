@@ -106,7 +106,7 @@ def _write_sums(writer: Writer, kept: str, over: str, bins: str) -> None:
         writer.line(line)
 
 
-def write_lookup_kernel(spec: KernelSpec, position: Formula, tiles: Tiles, *, symmetric: bool, split: bool) -> str:
+def write_lookup_kernel(spec: KernelSpec, position: Formula, tiles: Tiles, *, symmetric: bool, summands: int) -> str:
     """Write the kernel that looks up the gradient of each pair of a rectangle.
 
     Args:
@@ -115,7 +115,7 @@ def write_lookup_kernel(spec: KernelSpec, position: Formula, tiles: Tiles, *, sy
         position: the position of a pair.
         tiles: the tiles that the kernel processes.
         symmetric: the references are the anchors: add the gradient of the mirrored pair.
-        split: store rounding errors in a second matrix.
+        summands: the number of matrices whose sum is the gradient: each has the rounding errors of those before it.
     """
     plain = tiles is Tiles.PLAIN
     count = len(spec.leaves)
@@ -143,7 +143,7 @@ def write_lookup_kernel(spec: KernelSpec, position: Formula, tiles: Tiles, *, sy
             sums.append(writer.write(f"tl.load({tables[over]} + ({row} + node){mask})"))
     tail = [f"g = {' + '.join(sums)}"]
     factors = [factor for factor in factors if factor != "1.0"]
-    tail += store_gradient(factors, "here[:, None] & there[None, :]", scaled=spec.scaled, split=split)
+    tail += store_gradient(factors, "here[:, None] & there[None, :]", scaled=spec.scaled, summands=summands)
     lines = [
         *write_head(spec, tiles, "likewise_lookup", branches=True),
         *writer.lines,
@@ -166,7 +166,7 @@ class HistogramJob:
         assert not self.layout.right.streamed  # kernels read all references
         self.folds = FoldJob(engine, [], engine.bind({}))
 
-    def find_kernels(self, *options: bool) -> tuple[list[Kernel], list[Any]]:
+    def find_kernels(self, *options: int) -> tuple[list[Kernel], list[Any]]:
         """Return kernels, compiled or from the cache, and the values of their leaves except the last; options: of a gradient."""
         keep, layout = self.engine.keep, self.layout
         structure, leaves = find_structure([layout.link, *(keep or ()), self.position])
@@ -179,11 +179,11 @@ class HistogramJob:
             _KERNELS[key] = [compile_source(self._write(spec, tiles, options)) for tiles in kinds]
         return _KERNELS[key], [*self.folds.bind_leaves(leaves, self.folds.values), self.bins]
 
-    def _write(self, spec: KernelSpec, tiles: Tiles, options: tuple[bool, ...]) -> str:
+    def _write(self, spec: KernelSpec, tiles: Tiles, options: tuple[int, ...]) -> str:
         if not options:
             return write_histogram_kernel(spec, self.position, tiles)
-        symmetric, split = options
-        return write_lookup_kernel(spec, self.position, tiles, symmetric=symmetric, split=split)
+        symmetric, summands = bool(options[0]), options[1]
+        return write_lookup_kernel(spec, self.position, tiles, symmetric=symmetric, summands=summands)
 
     def add_up(self) -> Tensor:
         """Return the weights at each node and the numbers of pairs, ``(2, bins + 2, m)``, in the order of the operands."""
@@ -197,7 +197,7 @@ class HistogramJob:
             end = min(n, first + columns)
             tiles = total.new_zeros(-(-(end - first) // shape.columns), width, m)
             for kernel in kernels:
-                operands.launch(kernel, shape, tiles, tiles, (0, m), (first, end), values)
+                operands.launch(kernel, shape, [tiles], (0, m), (first, end), values)
             total += tiles.sum(dim=0)
         return total.view(2, -1, m)
 
@@ -214,12 +214,12 @@ class _HistogramGradients:
         """Whether the gradient of each pair includes that of its mirror."""
         return self.job.folds.symmetric
 
-    def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> Tensor:
+    def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], summands: int) -> Tensor:
         """Return the gradient by the similarities of a rectangle: ``(rows, 1 or 2, columns)``."""
         operands = self.job.layout.operands
-        kernels, values = self.job.find_kernels(self.symmetric, split)
+        kernels, values = self.job.find_kernels(self.symmetric, summands)
         shape = operands.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], SINGLE_SHAPES)
-        return operands.write_gradients(kernels, shape, rows, columns, [*values, *self.tables], split=split)
+        return operands.write_gradients(kernels, shape, rows, columns, [*values, *self.tables], summands=summands)
 
 
 class _Histograms(torch.autograd.Function):

@@ -78,7 +78,7 @@ class KernelSpec:
 
 
 ARGUMENTS = (
-    "A, R, row_scale, column_scale, row_label, column_label, row_id, column_id, valid, codes, out, rest, "
+    "A, R, row_scale, column_scale, row_label, column_label, row_id, column_id, valid, codes, out, second, third, "
     "first_row, m, first_column, n, code_stride, stride"
 )
 CONSTANTS = (
@@ -216,13 +216,13 @@ def _fill_numbers(spec: KernelSpec, pool: PoolTemplate, lines: list[str]) -> lis
     return [line.format(*numbers) for line in lines]
 
 
-def _write_center_gradients(spec: KernelSpec, pool: PoolTemplate, inside: str, split: bool) -> list[str]:
+def _write_center_gradients(spec: KernelSpec, pool: PoolTemplate, inside: str, summands: int) -> list[str]:
     """Write the gradients by the similarities to each center: a row has those of the first centers, then the second."""
     lines = list(pool.before_gradient)
     steps = _center_lines(spec) if pool.repeats else []
     steps.append(f"value = {pool.share}")
     place, scale = "place + center * (n - first_column)", CENTER_SCALE if spec.scaled else ""
-    steps += _store_gradient("value", place, inside, scale, split)
+    steps += _store_gradient("value", place, inside, scale, summands)
     return _fill_numbers(spec, pool, [*lines, f"for center in range({pool.centers}):", *[f"    {x}" for x in steps]])
 
 
@@ -393,7 +393,7 @@ def _write_fold(writer: Writer, term: TileFold, sides: dict[Side, str], plain: b
 
 
 def write_gradient_kernel(
-    spec: KernelSpec, terms: list[TileFold], by: Formula, tiles: Tiles, *, symmetric: bool, split: bool
+    spec: KernelSpec, terms: list[TileFold], by: Formula, tiles: Tiles, *, symmetric: bool, summands: int
 ) -> str:
     """Write the kernel that computes the gradient by each similarity, or by another leaf, of a rectangle.
 
@@ -403,7 +403,7 @@ def write_gradient_kernel(
         by: `s`, or a value per reference or pair.
         tiles: the tiles that the kernel processes.
         symmetric: the references are the anchors: add the gradient of the mirrored pair.
-        split: store rounding errors in a second matrix.
+        summands: the number of matrices whose sum is the gradient: each has the rounding errors of those before it.
     """
     plain, indent = tiles is Tiles.PLAIN, choose_indent(tiles)
     pool, in_chunks = spec.pool if by is s else None, spec.pool is None
@@ -431,35 +431,37 @@ def write_gradient_kernel(
     tail = [f"g = {' + '.join(sums) or ZEROS}"]
     if pool is not None:
         tail += [*[f"g = g * {factor}" for factor in factors], PLACE]
-        tail += _write_center_gradients(spec, pool, inside, split)
+        tail += _write_center_gradients(spec, pool, inside, summands)
     else:
-        tail += store_gradient(factors, inside, scaled=spec.scaled and by is s, split=split)
+        tail += store_gradient(factors, inside, scaled=spec.scaled and by is s, summands=summands)
     return "\n".join(lines + [indent + line for line in tail]) + "\n"
 
 
-def store_gradient(factors: list[str], inside: str, *, scaled: bool, split: bool) -> list[str]:
+def store_gradient(factors: list[str], inside: str, *, scaled: bool, summands: int) -> list[str]:
     """Write the lines that multiply the gradient ``g`` of a tile by factors and store it.
 
     Args:
         factors: names of factors.
         inside: the expression of the mask of pairs that are stored.
         scaled: multiply by the scales of both operands.
-        split: store rounding errors in a second matrix.
+        summands: the number of matrices whose sum is the gradient: each has the rounding errors of those before it.
     """
     lines = [f"g = g * {factor}" for factor in factors]
-    return [*lines, PLACE, *_store_gradient("g", "place", inside, "right_scale" if scaled else "", split)]
+    return [*lines, PLACE, *_store_gradient("g", "place", inside, "right_scale" if scaled else "", summands)]
 
 
-def _store_gradient(value: str, place: str, inside: str, scale: str, split: bool) -> list[str]:
-    """Write the stores of a gradient, rounded, and of its rounding errors.
+def _store_gradient(value: str, place: str, inside: str, scale: str, summands: int) -> list[str]:
+    """Write the stores of a gradient, rounded, and of what rounding leaves.
 
     With the scales of both operands, one matrix serves the gradients of both factors; each then divides by its own scale.
     """
     lines = [f"{value} = {value} * (left_scale * {scale})"] if scale else []
-    lines += [f"rounded = {value}.to(out.dtype.element_ty)", f"tl.store(out + {place}, rounded, mask={inside})"]
-    if split:
-        rest = f"({value} - rounded.to(tl.float32)).to(rest.dtype.element_ty)"
-        lines.append(f"tl.store(rest + {place}, {rest}, mask={inside})")
+    for k, target in enumerate(("out", "second", "third")[:summands]):
+        lines += [f"{value} = {value} - rounded.to(tl.float32)"] if k else []
+        lines += [
+            f"rounded = {value}.to(out.dtype.element_ty)",
+            f"tl.store({target} + {place}, rounded, mask={inside})",
+        ]
     return lines
 
 

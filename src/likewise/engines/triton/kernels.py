@@ -254,11 +254,11 @@ class Operands:
         columns: tuple[int, int],
         leaves: list[Any],
         *,
-        split: bool,
+        summands: int,
         rounded: bool = True,
         centers: int = 1,
     ) -> Tensor:
-        """Return the gradients by the similarities of a rectangle: ``(rows, 1 or 2, columns)``, to be summed.
+        """Return the gradients by the similarities of a rectangle, ``(rows, summands, columns)``, to be summed.
 
         Args:
             kernels: the kernels, each of which writes some of the tiles.
@@ -266,24 +266,23 @@ class Operands:
             rows: the first row, and the end.
             columns: the first column, and the end.
             leaves: the values of the kernels' leaves.
-            split: return two numbers for each pair; the second is the rounding error of the first.
+            summands: how many numbers are returned for each pair; each is the rounding error of those before it.
             rounded: round to `gradient_dtype`, for a product.
             centers: the number of gradients of each row and column.
         """
         height, width = rows[1] - rows[0], (columns[1] - columns[0]) * centers
-        dtype = self.gradient_dtype if rounded else torch.float32
+        dtype = torch.bfloat16 if summands > 1 else self.gradient_dtype if rounded else torch.float32
         # rows that begin at multiples of 16 are stored as whole vectors
-        both = self.left.new_empty(height, 1 + split, width + -width % 16, dtype=dtype)[:, :, :width]
+        written = self.left.new_empty(height, summands, width + -width % 16, dtype=dtype)[:, :, :width]
         for kernel in kernels:
-            self.launch(kernel, shape, both[:, 0], both[:, -1], rows, columns, leaves)
-        return both
+            self.launch(kernel, shape, written.unbind(1), rows, columns, leaves)
+        return written
 
     def launch(
         self,
         kernel: Kernel,
         shape: TileShape,
-        out: Tensor,
-        rest: Tensor,
+        targets: Sequence[Tensor],
         rows: tuple[int, int],
         columns: tuple[int, int],
         leaves: list[Any],
@@ -298,7 +297,7 @@ class Operands:
         arguments = (
             self.left, self.right, *scale, *labels, *ids,
             empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
-            out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
+            *targets, *[empty] * (3 - len(targets)), rows[0], rows[1], columns[0], columns[1], n, targets[0].stride(0), *leaves,
             width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, shape.chunks,
             shape.programs == 1, wide,
         )  # fmt: skip

@@ -8,13 +8,24 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from likewise.engines.split_products import multiply_into_float32
 from likewise.engines.triton.factor import Factor, pad_width
 from likewise.engines.triton.kernel_source import Pairing
 from likewise.engines.triton.kernels import Operands
 from likewise.engines.triton.pooling import PoolTemplate, find_pool_template
 from likewise.engines.triton.product import ProductSpec, make_factors
-from likewise.formula import Formula, Labels, Mined, PairBatch, Pooled, Relation, TableUse, s
+from likewise.formula import (
+    Formula,
+    Labels,
+    Mined,
+    PairBatch,
+    Pooled,
+    Relation,
+    TableUse,
+    multiply_into_float32,
+    pair_parts,
+    s,
+    split,
+)
 
 MIN_SORTED_PAIRS = 2**20
 """The number of pairs from which a batch is sorted by label; most tiles then contain only negatives."""
@@ -36,8 +47,8 @@ class GradientWriter(Protocol):
     def symmetric(self) -> bool:
         """Whether the gradient of each pair includes that of its mirror."""
 
-    def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> Tensor:
-        """Return the gradient by the similarities (or by another leaf) of a rectangle: ``(rows, 1 or 2, columns)``."""
+    def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], summands: int) -> Tensor:
+        """Return the gradient by the similarities (or by another leaf) of a rectangle: ``(rows, summands, columns)``."""
 
 
 @dataclass(eq=False)
@@ -111,20 +122,18 @@ class Layout:
         wide = n >= m and self.pool is None  # the centers of some classes are not consecutive
         long, short = (self.right, self.left) if wide else (self.left, self.right)
         of_long, of_short = (of_right, of_left) if wide else (of_left, of_right)
-        short_operand, whole = (
-            without_float16(short.operand),
-            (0, m if wide else n),
-        )  # a streamed factor is the longer one
-        summed = torch.zeros_like(short_operand, dtype=torch.float32) if of_short else None
+        whole = 0, m if wide else n
+        short_parts = self._split(short.operand)  # a streamed factor is the longer one
+        summed = torch.zeros_like(short.operand, dtype=torch.float32) if of_short else None
         passes_on = use is not None and wide and long.order is None and use.is_only()  # the references are the table
         result = long.new_gradient() if of_long and not passes_on else None
-        for chunk in self._chunks(n if wide else m, len(short_operand)):
-            gradients = writer.write(s, *((whole, chunk) if wide else (chunk, whole)), self.product.split)
+        for chunk in self._chunks(n if wide else m, len(short.operand)):
+            gradients = writer.write(s, *((whole, chunk) if wide else (chunk, whole)), self.product.summands)
             to_short, to_long = (multiply, multiply_transposed) if wide else (multiply_transposed, multiply)
             if summed is not None:
-                to_short(gradients, without_float16(long.rows(*chunk)[0]), summed)
+                to_short(gradients, self._split(long.rows(*chunk)[0]), summed)
             if of_long:
-                by_rows, rows = to_long(gradients, short_operand), slice(*chunk)
+                by_rows, rows = to_long(gradients, short_parts), slice(*chunk)
                 if result is None:
                     out = long.new_gradient(chunk[1] - chunk[0])
                 else:
@@ -145,13 +154,13 @@ class Layout:
         The gradient of a pair includes that of its mirror, so that each chunk of rows needs only the columns from its
         first row on, and is multiplied twice: as it is and transposed.
         """
-        operand, height = without_float16(self.right.operand), len(self.right.operand)
-        total = operand.new_zeros(operand.shape, dtype=torch.float32)
+        operand, height = self.right.operand, len(self.right.operand)
+        parts, total = self._split(operand), torch.zeros_like(operand, dtype=torch.float32)
         for first, end in self._triangular_chunks(height):
-            gradients = writer.write(s, (first, end), (first, height), self.product.split)
-            multiply(gradients, operand[first:], total[first:end])
+            gradients = writer.write(s, (first, end), (first, height), self.product.summands)
+            multiply(gradients, [part[first:] for part in parts], total[first:end])
             if end < height:
-                multiply_transposed(gradients[:, :, end - first :], operand[first:end], total[end:])
+                multiply_transposed(gradients[:, :, end - first :], [part[first:end] for part in parts], total[end:])
             del gradients
         result = self.right.new_gradient()
         self.right.backward(total, 0, result)
@@ -160,14 +169,14 @@ class Layout:
     def compute_column_gradient(self, writer: GradientWriter, node: Formula) -> Tensor:
         """Compute the gradient by a value per reference."""
         m, n, _ = self.operands.size
-        sums = [writer.write(node, (0, m), columns, False)[:, 0].float().sum(dim=0) for columns in self._chunks(n, m)]
+        sums = [writer.write(node, (0, m), columns, 1)[:, 0].float().sum(dim=0) for columns in self._chunks(n, m)]
         return _unsort(torch.cat(sums), self.column_order)
 
     def compute_pair_gradient(self, writer: GradientWriter, node: Formula) -> Tensor:
         """Compute the gradient by a value per pair, a matrix."""
         m, n, _ = self.operands.size
         chunks = [
-            _unsort(writer.write(node, (0, m), columns, False)[:, 0].float(), self.left.order)
+            _unsort(writer.write(node, (0, m), columns, 1)[:, 0].float(), self.left.order)
             for columns in self._chunks(n, m)
         ]
         return _unsort(torch.cat(chunks, dim=1).T, self.column_order).T
@@ -176,6 +185,13 @@ class Layout:
         """Bring a matrix with one entry per pair into the order of the operands."""
         matrix = self.sort_rows(matrix)
         return matrix if self.column_order is None else matrix[:, self.column_order]
+
+    def _split(self, operand: Tensor) -> list[Tensor]:
+        """Return the parts of an operand that gradients are multiplied with."""
+        if self.product.in_parts:
+            return split(operand, 3)
+        # gradients exceed the range of float16
+        return [operand.float() if operand.dtype == torch.float16 else operand]
 
     def _chunks(self, along: int, across: int) -> list[tuple[int, int]]:
         step = self._chunk_height(across)
@@ -191,30 +207,31 @@ class Layout:
         return chunks
 
     def _chunk_height(self, across: int) -> int:
-        bytes_each = self.operands.gradient_dtype.itemsize * (2 if self.product.split else 1)
+        summands = self.product.summands
+        bytes_each = self.operands.gradient_dtype.itemsize if summands == 1 else 2 * summands
         return max(128, min(CHUNK_BYTES // (across * bytes_each), self.most_columns) // 128 * 128)
 
 
-def without_float16(operand: Tensor) -> Tensor:
-    """Convert a float16 operand to float32: gradients, which it is multiplied with, exceed the range of float16."""
-    return operand.float() if operand.dtype == torch.float16 else operand
-
-
-def multiply(gradients: Tensor, operand: Tensor, total: Tensor | None = None) -> Tensor:
-    """Multiply gradients of pairs, ``(rows, 1 or 2, columns)``, with the operand of the columns; add to a total if given."""
-    for summand in gradients.unbind(1):
-        total = multiply_into_float32(summand, operand, total)
+def multiply(gradients: Tensor, parts: list[Tensor], total: Tensor | None = None) -> Tensor:
+    """Multiply gradients of pairs, ``(rows, summands, columns)``, with the parts of the columns' operand; add to a total."""
+    summands = gradients.unbind(1)
+    pairs = [(each, parts[0]) for each in summands] if len(parts) == 1 else pair_parts(summands, parts)
+    for summand, part in pairs:
+        total = multiply_into_float32(summand, part, total)
     assert total is not None
     return total
 
 
-def multiply_transposed(gradients: Tensor, operand: Tensor, total: Tensor | None = None) -> Tensor:
-    """Multiply gradients of pairs, transposed, with the operand of the rows; add to a total if given.
-
-    Both summands of a row are multiplied with the row of the operand, so that one product adds them.
-    """
+def multiply_transposed(gradients: Tensor, parts: list[Tensor], total: Tensor | None = None) -> Tensor:
+    """Multiply gradients of pairs, transposed, with the parts of the rows' operand; add to a total if given."""
+    if len(parts) > 1:
+        for summand, part in pair_parts(gradients.unbind(1), parts):
+            total = multiply_into_float32(summand.T, part, total)
+        assert total is not None
+        return total
+    # both summands of a row are multiplied with the row of the operand, so that one product adds them
     summands = gradients.shape[1]
-    repeated = operand if summands == 1 else operand.repeat_interleave(summands, dim=0)
+    repeated = parts[0] if summands == 1 else parts[0].repeat_interleave(summands, dim=0)
     return multiply_into_float32(gradients.flatten(0, 1).T, repeated, total)
 
 

@@ -153,7 +153,7 @@ def write_class_kernel(spec: KernelSpec, tiles: Tiles) -> str:
     return "\n".join([*write_head(spec, tiles, "likewise_class_limits", branches=True), *writer.lines]) + "\n"
 
 
-def write_weight_kernel(spec: KernelSpec, tiles: Tiles, *, apart: bool, split: bool) -> str:
+def write_weight_kernel(spec: KernelSpec, tiles: Tiles, *, apart: bool, summands: int) -> str:
     """Write the kernel of the gradient by each similarity.
 
     The last leaves are those of `_bisect`, the sum of the weights before each limit, the limits of each row's class, their
@@ -174,7 +174,7 @@ def write_weight_kernel(spec: KernelSpec, tiles: Tiles, *, apart: bool, split: b
             ]
     lines += ["g = tl.where(negative, g, 0.0)"]
     lines += store_gradient(
-        [] if factor == "1.0" else [factor], "here[:, None] & there[None, :]", scaled=spec.scaled, split=split
+        [] if factor == "1.0" else [factor], "here[:, None] & there[None, :]", scaled=spec.scaled, summands=summands
     )
     for line in lines:
         writer.line(line)
@@ -197,7 +197,7 @@ class LimitJob:
         self.bisection = [limits.ordered, half, half.bit_length()]
         self.row_limits = self.layout.sort_rows(limits.of_class).contiguous()
 
-    def find_kernels(self, kind: str, extra: list[Any], **options: bool) -> tuple[list[Kernel], list[Any]]:
+    def find_kernels(self, kind: str, extra: list[Any], **options: int) -> tuple[list[Kernel], list[Any]]:
         """Return kernels, compiled or from the cache, and the values of their leaves."""
         layout = self.layout
         structure, leaves = find_structure([layout.link])
@@ -220,7 +220,7 @@ class LimitJob:
         out = torch.zeros(len(ordered) + 1, 2, dtype=torch.int64, device=ordered.device)
         for kernel in kernels:
             shape = operands.choose_tiles(m, n, SINGLE_SHAPES)
-            operands.launch(kernel, shape, out, out, (0, m), (0, n), values)
+            operands.launch(kernel, shape, [out], (0, m), (0, n), values)
         # a pair and its mirror
         until = 2 * out.cumsum(dim=0)
         sums, numbers = (until[-1] - until[self.limits.rank]).unbind(dim=1)
@@ -238,7 +238,7 @@ class LimitJob:
             end = min(n, first + columns)
             tiles = total.new_zeros(-(-(end - first) // shape.columns), 2 * number, m, dtype=torch.float32)
             for kernel in kernels:
-                operands.launch(kernel, shape, tiles, tiles, (0, m), (first, end), values)
+                operands.launch(kernel, shape, [tiles], (0, m), (first, end), values)
             total += tiles.sum(dim=0, dtype=torch.float64)
         by_row = self.layout.unsort_rows(total.T)  # (m, 2 K), sums and numbers alternating
         # sums of whole numbers do not depend on the order of atomic additions
@@ -262,12 +262,12 @@ class _WeightGradients:
         """Whether the gradient of each pair includes that of its mirror."""
         return self.job.folds.symmetric
 
-    def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> Tensor:
+    def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], summands: int) -> Tensor:
         """Return the gradient by the similarities of a rectangle: ``(rows, 1 or 2, columns)``."""
         operands = self.job.layout.operands
-        kernels, values = self.job.find_kernels("weight", self.extra, apart=self.job.apart, split=split)
+        kernels, values = self.job.find_kernels("weight", self.extra, apart=self.job.apart, summands=summands)
         shape = operands.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], SINGLE_SHAPES)
-        return operands.write_gradients(kernels, shape, rows, columns, values, split=split)
+        return operands.write_gradients(kernels, shape, rows, columns, values, summands=summands)
 
 
 class _Excess(torch.autograd.Function):

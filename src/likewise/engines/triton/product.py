@@ -28,10 +28,14 @@ from likewise.formula import (
     Pooled,
     Similarity,
     SquaredEuclidean,
+    multiplies_parts_fast,
     s,
     sqrt,
     where,
 )
+
+PARTS_FROM = 2**33
+"""Multiplications of a batch from which products in parts save more time than their launches take."""
 
 
 class ProductSpec(NamedTuple):
@@ -43,6 +47,7 @@ class ProductSpec(NamedTuple):
         dtype: of the operands.
         native: the embeddings have this half-precision dtype; product and gradients must be as accurate as in float32.
         precision: Triton's name of the precision of float32 products.
+        in_parts: gradients by similarities are multiplied with float32 operands as sums of bfloat16 parts.
     """
 
     symmetric: bool
@@ -50,6 +55,7 @@ class ProductSpec(NamedTuple):
     dtype: torch.dtype
     native: bool
     precision: str
+    in_parts: bool = False
 
     @property
     def is_bitwise_symmetric(self) -> bool:
@@ -67,9 +73,9 @@ class ProductSpec(NamedTuple):
         return self.precision == "tf32" and self.dtype == torch.float32
 
     @property
-    def split(self) -> bool:
-        """Whether gradients by similarities are the sum of two 16-bit matrices."""
-        return self.native and self.dtype == torch.bfloat16
+    def summands(self) -> int:
+        """The number of matrices whose sum is the gradient by similarities: two or three of bfloat16, or one."""
+        return 3 if self.in_parts else 2 if self.native and self.dtype == torch.bfloat16 else 1
 
 
 class Factors(NamedTuple):
@@ -109,19 +115,29 @@ def make_factors(batch: PairBatch) -> Factors:
     rooted = type(similarity) is Euclidean and batch.half is not None
     from_cosine = similarity.normalize and (rooted or type(similarity) is SquaredEuclidean)
     if not from_cosine and type(similarity) not in (Cosine, Dot):
-        product = ProductSpec(False, False, dtype, False, precision)
+        product = ProductSpec(False, False, dtype, False, precision, _pays_parts(batch, dtype, precision))
         factors = batch.both_factors()
         return Factors(*_append_squares(similarity, *factors, product), product, *_link_distance(similarity, *factors))
     relation = batch.relation.base if isinstance(batch.relation, Mined) else batch.relation
     symmetric = batch.references is None and isinstance(relation, Labels) and relation.reference_labels is None
     half = batch.half
-    product = ProductSpec(symmetric, similarity.normalize, dtype if half is None else half, half is not None, precision)
+    dtype = dtype if half is None else half
+    in_parts = _pays_parts(batch, dtype, precision)
+    product = ProductSpec(symmetric, similarity.normalize, dtype, half is not None, precision, in_parts)
     left, right = (
         batch.both_sides() if batch.table is None else (anchors, batch.references)
     )  # a `Factor` converts tables
     right = left if right is None else right
     link, link_values = _link_cosine(left, right, rooted=rooted) if from_cosine else (s, {})
     return Factors(left, right, product, link, link_values)
+
+
+def _pays_parts(batch: PairBatch, dtype: torch.dtype, precision: str) -> bool:
+    """Whether the products of gradients with float32 operands take less time as products of bfloat16 parts."""
+    assert batch.anchors is not None
+    (m, n), width = batch.shape, batch.anchors.shape[1]
+    is_exact = dtype == torch.float32 and precision == "tf32x3"
+    return is_exact and m * n * width >= PARTS_FROM and multiplies_parts_fast(batch.anchors.device)
 
 
 @functools.cache
