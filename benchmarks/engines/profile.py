@@ -7,6 +7,7 @@
 A call is a forward and a backward pass, as in `benchmarks.engines.grid`.  Its clock time is that of a synchronized call without
 the profiler, the median of many.  Its device time is the sum of its kernels by torch's profiler; kernels of a CUDA graph, and the
 gaps between them, count as long as a replay takes when replays are queued one after another.  The host's time is the difference.
+Its floor is that of a function that copies its inputs, replays a graph of one kernel and copies the results, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor, nn
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.engines.grid import DIM, NAMES, PRECISIONS, WARM, make_step, setting
+from benchmarks.engines.grid import DIM, NAMES, PRECISIONS, WARM, Autocast, make_step, setting
 from benchmarks.harness import DOCS, Step, fill, machine, make_parser, number, read, result_path, table, versions, write
 from benchmarks.harness.pairings import make_batch
 from likewise.engines import graphs
@@ -61,7 +63,11 @@ def main() -> None:
                 except Exception as error:  # out of memory, or a size that the loss does not take
                     print(f"{loss}, {size:,}, {precision}: {type(error).__name__}: {error}", flush=True)
     if options.host and options.device != "cpu":
-        report = {"machine": {**machine(options.device), **versions("torch", "triton")}, "rows": rows}
+        report = {
+            "machine": {**machine(options.device), **versions("torch", "triton")},
+            "floor_ms": measure_floor(options.device),
+            "rows": rows,
+        }
         write(report, result_path("host", options))
 
 
@@ -101,6 +107,51 @@ def warm_up(step: Step) -> Recording | None:
         return None
     known = [found for each in graphs._GRAPHS._known.values() for found in each.values()]
     return max((each for each in known if isinstance(each, Recording)), key=lambda recording: recording.used)
+
+
+def measure_floor(device: str) -> float:
+    """The host's milliseconds beyond the device's that torch itself takes for a replay and a backward pass."""
+    embeddings, labels = make_batch(128, DIM, device)
+    with setting({"precision": "mixed"}):
+        step = Step(Autocast(_Bare(embeddings, labels), device.split(":")[0]), embeddings.bfloat16(), labels)
+        for _ in range(WARM):
+            step()
+        clock = statistics.median(step() for _ in range(int(SECONDS / step())))
+        kernels = profile_kernels(step)
+    floor = 1e3 * clock - add_up(kernels, None)
+    print(f"the floor: {floor:.3f} ms", flush=True)
+    return round(floor, 4)
+
+
+class _Bare(nn.Module):
+    """A value and a gradient from a graph of one kernel, through the fewest operations of torch."""
+
+    def __init__(self, embeddings: Tensor, labels: Tensor) -> None:
+        super().__init__()
+        self.inputs = [embeddings.bfloat16(), labels.clone()]
+        self.outputs = [torch.zeros((), device=embeddings.device), embeddings.bfloat16()]
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.outputs[0].add_(1.0)
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        value: Tensor = _Copied.apply(self, embeddings, labels)  # type: ignore[no-untyped-call]
+        return value
+
+
+class _Copied(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, bare: _Bare, *tensors: Tensor) -> Tensor:
+        for target, tensor in zip(bare.inputs, tensors, strict=True):
+            target.copy_(tensor)
+        bare.graph.replay()
+        ctx.save_for_backward(bare.outputs[1].clone())
+        return bare.outputs[0].clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = ctx.saved_tensors
+        return None, gradient * grad, None
 
 
 class Kernel(NamedTuple):
@@ -167,10 +218,10 @@ def show(options: argparse.Namespace) -> None:
     report = read(path) if path is not None else None
     if report is None:
         raise SystemExit("there are no results yet: run python -m benchmarks.engines.profile --device cuda --host")
-    fill(DOCS / "benchmarks-engines.md", {"engines-host": page(report["rows"])})
+    fill(DOCS / "benchmarks-engines.md", {"engines-host": page(report["rows"], report["floor_ms"])})
 
 
-def page(rows: list[Row]) -> str:
+def page(rows: list[Row], floor: float) -> str:
     """The table: milliseconds of the host by loss and size, the ones over their bar in bold."""
     sizes = sorted({row["key"]["size"] for row in rows})
     by_key = {(row["key"]["loss"], row["key"]["size"]): row for row in rows}
@@ -181,7 +232,8 @@ def page(rows: list[Row]) -> str:
     ]
     words = (
         f"Milliseconds of the host beyond the device's, {rows[0]['key']['precision']}; calls that a graph serves have a G. "
-        f"{len(rows) - over} of {len(rows)} are within {SERVED_BAR} ms with a graph and {OTHER_BAR} ms without; the others are bold."
+        f"{len(rows) - over} of {len(rows)} are within {SERVED_BAR} ms with a graph and {OTHER_BAR} ms without; the others are bold. "
+        f"A function that copies its inputs, replays a graph of one kernel and copies the results takes {number(floor)} ms."
     )
     return f"{words}\n\n{table(['loss', *(f'{size:,}' for size in sizes)], lines)}"
 

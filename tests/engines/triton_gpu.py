@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from likewise import losses, miners
-from likewise.engines import evaluate_declaration
+from likewise.engines import evaluate_declaration, positive_index
+from likewise.engines.positive_index import find_positive_index
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -33,6 +34,9 @@ from likewise.formula import (
     log,
     logsumexp,
     mean,
+    multiply_columns,
+    multiply_rows,
+    parts,
     per_anchor,
     per_pair,
     per_triplet,
@@ -444,6 +448,59 @@ def on_another_device() -> None:
                         torch.testing.assert_close(a, b.to(a.device))
 
 
+def products_in_parts() -> None:
+    """float32 products and gradients as sums of bfloat16 parts are as exact as torch's products."""
+    left, right = (nn.functional.normalize(batch(size, 512, seed=size)[0]) for size in (4608, 8192))
+    weights = torch.randn(4608, 8192, device="cuda")
+    for found, plain, exact in (
+        (multiply_rows(left, right), left @ right.T, left.double() @ right.double().T),
+        (multiply_columns(weights, left), weights.T @ left, weights.double().T @ left.double()),
+    ):
+        own, theirs = (float((each.double() - exact).norm() / exact.norm()) for each in (found, plain))
+        assert not torch.equal(found, plain), "it is torch's product"
+        assert own <= 1.5 * theirs, f"{tuple(found.shape)}: {own:.2e}, torch {theirs:.2e}"
+    embeddings, labels = batch(4608, 512, 1000)
+    heads = {"num_classes": 4096, "embedding_dim": 512}
+    for kind in (
+        losses.MultiSimilarityLoss,
+        losses.SNRContrastiveLoss,
+        losses.FastAPLoss,
+        losses.TripletLoss,
+        losses.LiftedStructureLoss,
+        partial(seeded, losses.ArcFaceLoss, **heads),
+        partial(seeded, losses.ProxyAnchorLoss, **heads),
+        partial(seeded, losses.SubCenterArcFaceLoss, **heads),
+        partial(seeded, losses.SoftTripleLoss, **heads),
+    ):
+        true = run(kind(backend="chunked").cuda().double(), embeddings.double(), labels)
+        with mock.patch.object(parts, "LEAST_MULTIPLICATIONS", 2**60):
+            plain = run(kind(backend="chunked").cuda(), embeddings, labels)
+        for backend in ("auto", "triton", "chunked"):
+            found = run(kind(backend=backend).cuda(), embeddings, labels)
+            compare(found, plain, true, f"{kind(backend=backend)}, {backend}")
+
+
+def positives_are_found() -> None:
+    """Comparing labels gives the index that sorting them gives."""
+    generator = torch.Generator().manual_seed(0)
+    for labels in (
+        torch.arange(8192)[torch.randperm(8192, generator=generator)] // 4,
+        torch.randint(3000, (5001,), generator=generator),
+        torch.randint(3000, (777,), generator=generator, dtype=torch.int32),
+        torch.arange(100) // 50,
+    ):
+        batch_of = PairBatch(Labels(labels.cuda()), anchors=torch.zeros(len(labels), 2, device="cuda"))
+        found = find_positive_index(batch_of, large=True)
+        with mock.patch.object(positive_index, "COMPARE_UP_TO", 0):
+            expected = find_positive_index(batch_of, large=True)
+        if found is None or expected is None:
+            assert found is expected
+            continue
+        assert (found.exists is None) == (expected.exists is None)
+        assert torch.equal(found.mask, expected.mask)
+        assert torch.equal(found.index[found.mask], expected.index[expected.mask])
+
+
 CHECKS = (
     every_dtype_on_odd_sizes,
     operations_keep_their_digits,
@@ -453,6 +510,8 @@ CHECKS = (
     the_hardest_pair_is_found_again,
     kernels_fit_the_next_batch,
     the_same_bits_twice,
+    products_in_parts,
+    positives_are_found,
     tf32_is_rounded,
     half_precision_on_both_sides,
     proxies_in_half_precision,
