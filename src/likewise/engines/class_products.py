@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from likewise._compat import is_batch_of_gradients, is_mapped
-from likewise.engines.recompute import plan_chunks
+from likewise.engines.recompute import count_busy_rows, plan_chunks
 from likewise.engines.split_products import make_factors
 from likewise.formula import ClassProducts, Labels, PairBatch, full_precision
 
@@ -26,7 +26,7 @@ COPIES = 12
 """Matrices of a chunk's size that fit into the budget of a device; three or four are in memory at once."""
 
 LEAST_TILES = 2
-"""The smallest number of tiles of a chunk."""
+"""The smallest number of tiles of a chunk on a CPU."""
 
 
 def multiply_classes(batch: PairBatch, rate: float, most: int) -> ClassProducts:
@@ -75,7 +75,8 @@ class _Pairs(NamedTuple):
         """Chunks of rows, and the rows after them that are of the same classes."""
         m, most = self.exists.shape
         height = TILE - most
-        for chunk in plan_chunks(-(-m // height) * height, m, rows, height, copies=COPIES, least=LEAST_TILES):
+        least = count_busy_rows(m, rows, height) if rows.is_cuda else LEAST_TILES
+        for chunk in plan_chunks(-(-m // height) * height, m, rows, height, copies=COPIES, least=least):
             own = slice(chunk.start, min(chunk.stop, m))
             reach = slice(own.start, min(own.stop + most, m))
             yield _Chunk(own, reach, self.labels[reach, None] == self.labels, self.exists[own], self.columns[own])
