@@ -20,7 +20,7 @@ from likewise.formula import (
 FEW = (1, 2, 3, 4, 6, 8, 12, 16)
 """The numbers of positives that `expand` supports; each number has a kernel."""
 
-COMPARE_UP_TO = 2**16
+COMPARE_UP_TO = 2**14
 """Samples up to which comparing all labels with each other takes less time than the launches of a sort."""
 
 

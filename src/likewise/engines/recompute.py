@@ -31,6 +31,9 @@ COPIES = 10
 LEAST_ROWS = 16
 """The smallest number of rows of a chunk: a smaller chunk would read all references for too little work."""
 
+ALIGNMENT, ALIGNED_FROM = 8, 64
+"""The rows of a large chunk are a multiple of eight: other products are slow in half precision."""
+
 BUSY_ROWS = 4096
 """Rows of a table whose gradient keeps all multiprocessors of a GPU busy."""
 
@@ -59,6 +62,8 @@ def plan_chunks(
     height = max(least, budget // (copies * max(columns, 1) * together * like.dtype.itemsize))
     number = max(1, -(-units // height))
     height = max(1, -(-units // number))
+    if height >= ALIGNED_FROM:
+        height += -height % ALIGNMENT
     # a rank without rows has one empty chunk
     return [slice(k * together, min(k + height, units) * together) for k in range(0, max(units, 1), height)]
 

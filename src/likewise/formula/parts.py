@@ -67,6 +67,10 @@ def accumulates_in_float32(device: torch.device) -> bool:
     return device.type == "cuda" and torch.version.hip is None and _TORCH >= (2, 8)
 
 
+LONGEST, MOST_PIECES = 1024, 16
+"""Summands that a GPU adds at a time, towards zero, which is biased; and the number of such pieces of one product."""
+
+
 def split(matrix: Tensor, number: int) -> list[Tensor]:
     """Split a float32 matrix in bfloat16 parts, the largest first.
 
@@ -95,11 +99,38 @@ def multiply_parts(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
     if m * n > (m + n) * inner:  # copies of the factors take less time than adding to the product
         both = [torch.cat(some, dim=1) for some in zip(*pairs, strict=True)]
         return multiply_into_float32(both[0], both[1].T)
-    total = None
-    for some, others in pairs:
-        total = multiply_into_float32(some, others.T, total)
-    assert total is not None
-    return total
+    return add_products([(some, others.T) for some, others in pairs], None)
+
+
+def add_products(pairs: Sequence[tuple[Tensor, Tensor]], total: Tensor | None) -> Tensor:
+    """Add the products of pairs of parts, the smallest first, to a float32 total, in place.
+
+    The last product is added in pieces: tensor cores round the sum of many summands towards zero, an error that grows with
+    their number.  That of the other products is smaller by the size of their parts.
+
+    Examples:
+        >>> parts = split(torch.eye(2), 2)
+        >>> add_products(pair_parts(parts, parts), torch.ones(2, 2))
+        tensor([[2., 1.],
+                [1., 2.]])
+    """
+    *small, (left, right) = pairs
+    for some, others in small:
+        total = multiply_into_float32(some, others, total)
+    inner = left.shape[1]
+    count = min(inner // LONGEST, MOST_PIECES)
+    if count < 2:
+        return multiply_into_float32(left, right, total)
+    height = inner // count // ALIGNMENT * ALIGNMENT
+    whole = count * height
+    pieces = left[:, :whole].unflatten(1, (count, height)).transpose(0, 1), right[:whole].unflatten(0, (count, height))
+    if accumulates_in_float32(left.device):
+        product = torch.bmm(*pieces, out_dtype=torch.float32).sum(dim=0)
+    else:
+        product = torch.bmm(*(each.float() for each in pieces)).sum(dim=0)
+    if whole < inner:
+        product = multiply_into_float32(left[:, whole:], right[whole:], product)
+    return product if total is None else total.add_(product)
 
 
 def pair_parts(left: Sequence[Tensor], right: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:

@@ -21,6 +21,7 @@ from likewise.formula import (
     Pooled,
     Relation,
     TableUse,
+    add_products,
     multiply_into_float32,
     pair_parts,
     s,
@@ -215,9 +216,10 @@ class Layout:
 def multiply(gradients: Tensor, parts: list[Tensor], total: Tensor | None = None) -> Tensor:
     """Multiply gradients of pairs, ``(rows, summands, columns)``, with the parts of the columns' operand; add to a total."""
     summands = gradients.unbind(1)
-    pairs = [(each, parts[0]) for each in summands] if len(parts) == 1 else pair_parts(summands, parts)
-    for summand, part in pairs:
-        total = multiply_into_float32(summand, part, total)
+    if len(parts) > 1:
+        return add_products(pair_parts(summands, parts), total)
+    for summand in summands:
+        total = multiply_into_float32(summand, parts[0], total)
     assert total is not None
     return total
 
@@ -225,10 +227,7 @@ def multiply(gradients: Tensor, parts: list[Tensor], total: Tensor | None = None
 def multiply_transposed(gradients: Tensor, parts: list[Tensor], total: Tensor | None = None) -> Tensor:
     """Multiply gradients of pairs, transposed, with the parts of the rows' operand; add to a total if given."""
     if len(parts) > 1:
-        for summand, part in pair_parts(gradients.unbind(1), parts):
-            total = multiply_into_float32(summand.T, part, total)
-        assert total is not None
-        return total
+        return add_products([(summand.T, part) for summand, part in pair_parts(gradients.unbind(1), parts)], total)
     # both summands of a row are multiplied with the row of the operand, so that one product adds them
     summands = gradients.shape[1]
     repeated = parts[0] if summands == 1 else parts[0].repeat_interleave(summands, dim=0)

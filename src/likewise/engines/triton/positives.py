@@ -9,7 +9,7 @@ from torch import Tensor
 
 from likewise.engines.triton.kernels import launch
 
-ROWS, COLUMNS = 16, 256
+ROWS, COLUMNS = 8, 1024
 """Samples of a program, and labels that they are compared with at a time."""
 
 
