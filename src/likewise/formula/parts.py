@@ -123,7 +123,7 @@ def add_products(pairs: Sequence[tuple[Tensor, Tensor]], total: Tensor | None) -
         return multiply_into_float32(left, right, total)
     height = inner // count // ALIGNMENT * ALIGNMENT
     whole = count * height
-    pieces = left[:, :whole].unflatten(1, (count, height)).transpose(0, 1), right[:whole].unflatten(0, (count, height))
+    pieces = left[:, :whole].reshape(-1, count, height).transpose(0, 1), right[:whole].reshape(count, height, -1)
     if accumulates_in_float32(left.device):
         product = torch.bmm(*pieces, out_dtype=torch.float32).sum(dim=0)
     else:
