@@ -153,17 +153,17 @@ def tune(device: str) -> None:
 
     matrix = torch.randn(8192, 8192, device=device)
     sides = {k: ThresholdCounts.start(torch.randn(k, 8192, device=device)) for k in (9, 58)}
-    row_tiles = ((16, 128, 32), (8, 128, 32), (4, 128, 32), (8, 256, 32))
-    for shape, segment in itertools.product(row_tiles, (1024, 2048, 4096)):
-        triton_counts.ROW_TILE = Tile(*shape, segment)
+    row_shapes = ((8, 4), (4, 4), (2, 2), (1, 1))
+    for (lines, warps), segment, most in itertools.product(row_shapes, (2048, 4096, 8192), (5, 10)):
+        triton_counts.ROW_TILE = Tile(lines, 128, 32, segment, most, warps)
         calls = [partial(triton_counts.count_on_device, matrix, sides[k], None) for k in (9, 58)]
         for call in calls:
             call()
         print("rows", triton_counts.ROW_TILE, [time_call(call, 5, device) for call in calls], "ms", flush=True)
-    for lines, width, warps, segment in itertools.product((256, 512), (4, 8, 16), (2, 4), (64, 128, 256)):
-        if lines != 128 * warps:
+    for lines, width, warps, segment in itertools.product((256, 512), (4, 8, 16), (2, 4, 8), (64, 128, 256)):
+        if lines not in (64 * warps, 128 * warps):
             continue
-        triton_counts.COLUMN_TILE = Tile(lines, width, 1, segment, warps)
+        triton_counts.COLUMN_TILE = Tile(lines, width, 1, segment, warps=warps)
         call = partial(triton_counts.count_on_device, matrix, None, sides[9])
         call()
         print("columns", triton_counts.COLUMN_TILE, time_call(call, 5, device), "ms", flush=True)

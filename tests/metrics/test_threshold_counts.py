@@ -146,10 +146,13 @@ def test_counts_beyond_float32():
 KERNEL = """
 import torch
 from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, make_scratch
+from likewise.metrics import triton_counts
 from likewise.metrics.triton_counts import count_on_device
 from tests.metrics.test_threshold_counts import SHAPES, by_hand, make_case
 
 scratch = make_scratch(torch.device("cpu"), 0)
+tile = triton_counts.ROW_TILE
+triton_counts.ROW_TILE = tile._replace(lines=64)  # fewer programs, which the interpreter runs one by one
 for dtype in (torch.float32, torch.float64):
     for height, width, count in SHAPES:
         similarities, row_edges, column_edges = make_case(height, width, count, dtype)
@@ -172,6 +175,24 @@ zeros = torch.tensor([[0.0, -0.0], [-0.0, 0.0]]).T.contiguous()
 alike = ThresholdCounts.start(zeros)
 count_on_device(torch.tensor([[0.0, -0.0, 1.0], [-0.0, 0.0, -1.0]]), alike, None)
 assert alike.above.tolist() == [[1, 0], [1, 0]] and alike.ties.tolist() == [[2, 2], [2, 2]]
+triton_counts.ROW_TILE = tile
+powers = 2.0 ** torch.arange(-149.0, 128.0, 23.0, dtype=torch.float64)
+edges = torch.cat([powers, 1.37 * powers[1:], torch.tensor([0.0, torch.finfo(torch.float32).max])]).float()
+edges = torch.cat([edges, -edges])
+near = torch.stack([edges, edges.nextafter(edges + torch.inf), edges.nextafter(edges - torch.inf)]).T
+others = torch.tensor([-torch.inf, torch.nan, 0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38]).expand(len(edges), -1)
+line = torch.cat([near.repeat(1, 50), others, near.flip(1)], dim=1)  # more than one tile
+for order in (torch.arange(len(edges)), torch.randperm(len(edges), generator=torch.Generator().manual_seed(0))):
+    rows = ThresholdCounts.start(edges[None, order])  # programs of like thresholds, and of others
+    count_on_device(line[order], rows, None)
+    columns = ThresholdCounts.start(edges[None, order])
+    count_on_device(line[order].T, None, columns)
+    above, reached = by_hand(line[order], rows.thresholds, 2)
+    for counts in (rows, columns):
+        assert torch.equal(counts.above, above) and torch.equal(counts.ties, reached - above)
+padding = ThresholdCounts.start(torch.full((2, 4), torch.inf))
+count_on_device(line[:4], padding, None)
+assert not padding.above.any() and not padding.ties.any()
 print("counted")
 """
 

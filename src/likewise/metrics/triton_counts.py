@@ -1,9 +1,15 @@
 """The Triton kernel that compares the rows, or the columns, of a matrix with thresholds.  Needs Triton.
 
-A program compares some lines (rows or columns) with five thresholds of each.  Every thread adds what it counts until the
-program ends, so that the loop contains three instructions for each comparison: the difference, its sign added to the
-count, and the smallest distance, which tells whether anything ties.  Ties are rare; a program that has one counts again.
+A program compares some lines (rows or columns) with five or ten thresholds of each.  The loop contains three float32
+instructions per comparison, because others run at half their rate.  A multiply-add that saturates gives 1 for an entry
+above the threshold, 0 for one below it, and exactly ½ for a tie: it maps the number before the threshold to 0, and the
+threshold to ½.  The sum of these numbers and that of their squares determine both counts.  Programs with thresholds near
+zero, or at negative powers of two, and those of other dtypes compare with the threshold instead.
 """
+
+# tuples grow by concatenation, because Triton does not know unpacking:
+# ruff: noqa: RUF005
+# mypy: disable-error-code="assignment, misc"
 
 from __future__ import annotations
 
@@ -18,9 +24,6 @@ from torch import Tensor
 if TYPE_CHECKING:
     from likewise.metrics.threshold_counts import ThresholdCounts
 
-THRESHOLDS = 5
-"""Thresholds of a line that a program compares with."""
-
 
 class Tile(NamedTuple):
     """The part of the matrix that a program holds in registers.
@@ -29,7 +32,8 @@ class Tile(NamedTuple):
         lines: the number of rows, or of columns.
         width: entries of each line that are compared at a time.
         lanes: counts of each line that are added at the end, because threads share the line.
-        segment: entries of a line that one program compares.
+        segment: entries of a line that one program compares, less than 2^15.
+        thresholds: the largest number of thresholds of a line that a program compares with, a multiple of five.
         warps: the number of warps.
     """
 
@@ -37,10 +41,11 @@ class Tile(NamedTuple):
     width: int
     lanes: int
     segment: int
+    thresholds: int = 5
     warps: int = 4
 
 
-ROW_TILE, COLUMN_TILE = Tile(8, 128, 32, 2048), Tile(256, 16, 1, 128, warps=2)
+ROW_TILE, COLUMN_TILE = Tile(4, 128, 32, 4096, thresholds=10), Tile(256, 8, 1, 128)
 """Threads of a warp read neighboring entries: of a row, which they share, or of columns, which each has for itself.
 
 Chosen by ``python -m benchmarks.evaluation.device --device cuda --tune``.
@@ -51,11 +56,12 @@ Chosen by ``python -m benchmarks.evaluation.device --device cuda --tune``.
 def _count(
     similarities, line_stride, step, lines, length, thresholds, above, ties, count, stride,
     excluded_first, excluded_stop,
-    LINES: tl.constexpr, WIDTH: tl.constexpr, LANES: tl.constexpr, SEGMENT: tl.constexpr, EXCLUDES: tl.constexpr,
+    LINES: tl.constexpr, WIDTH: tl.constexpr, LANES: tl.constexpr, SEGMENT: tl.constexpr, THRESHOLDS: tl.constexpr,
+    EXCLUDES: tl.constexpr,
 ):  # fmt: skip
-    """Compare a segment of some lines with five thresholds of each."""
-    groups = (count + 4) // 5
-    k = tl.program_id(0) % groups * 5
+    """Compare a segment of some lines with some thresholds of each."""
+    groups = (count + THRESHOLDS - 1) // THRESHOLDS
+    k = tl.program_id(0) % groups * THRESHOLDS
     line = tl.program_id(0) // groups * LINES + tl.arange(0, LINES)
     exists = line < lines
     begin = tl.program_id(1) * SEGMENT
@@ -64,86 +70,135 @@ def _count(
     entries = similarities + line.to(tl.int64)[:, None] * line_stride + (begin + place).to(tl.int64)[None, :] * step
     # loads without a mask are four entries wide
     plain_end = tl.where((tl.program_id(0) // groups + 1) * LINES <= lines, end - WIDTH, -1)
-    first, stop = line, line
+    first, stop, lowest, highest = line, line, length, 0
     if EXCLUDES:
-        first = tl.load(excluded_first + line, mask=exists, other=0).to(tl.int32)
+        first = tl.load(excluded_first + line, mask=exists, other=2147483647).to(tl.int32)
         stop = tl.load(excluded_stop + line, mask=exists, other=0).to(tl.int32)
-    at = thresholds + line
-    t0, t1 = _load_threshold(at, k, count, stride, exists), _load_threshold(at, k + 1, count, stride, exists)
-    t2, t3 = _load_threshold(at, k + 2, count, stride, exists), _load_threshold(at, k + 3, count, stride, exists)
-    t4 = _load_threshold(at, k + 4, count, stride, exists)
-    zero, at_entries = tl.zeros([LINES, LANES], tl.int32), entries
-    c0, c1, c2, c3, c4 = zero, zero, zero, zero, zero
-    gap = tl.full([LINES, LANES], float("inf"), t0.dtype)
-    tile = _load_tile(entries, begin, place, end, plain_end, exists, first, stop, EXCLUDES)
-    for at_place in range(begin, end, WIDTH):
-        at_entries += WIDTH * step  # the next tile is loaded while this one is compared
-        following = _load_tile(at_entries, at_place + WIDTH, place, end, plain_end, exists, first, stop, EXCLUDES)
-        d0, d1, d2, d3, d4 = t0 - tile, t1 - tile, t2 - tile, t3 - tile, t4 - tile
-        c0 += _add_signs(d0, LANES)
-        c1 += _add_signs(d1, LANES)
-        c2 += _add_signs(d2, LANES)
-        c3 += _add_signs(d3, LANES)
-        c4 += _add_signs(d4, LANES)
-        near = tl.minimum(tl.minimum(tl.abs(d0), tl.abs(d1)), tl.minimum(tl.abs(d2), tl.abs(d3)))
-        near = tl.reshape(tl.minimum(near, tl.abs(d4)), [LINES, LANES, WIDTH // LANES])
-        gap = tl.minimum(gap, tl.min(near, axis=2))
-        tile = following
-    _store(above + line, k, count, stride, exists, -c0)
-    _store(above + line, k + 1, count, stride, exists, -c1)
-    _store(above + line, k + 2, count, stride, exists, -c2)
-    _store(above + line, k + 3, count, stride, exists, -c3)
-    _store(above + line, k + 4, count, stride, exists, -c4)
-    if tl.min(tl.min(gap, axis=1), axis=0) == 0:
-        for tied in range(k, tl.minimum(k + 5, count)):
-            threshold = _load_threshold(at, tied, count, stride, exists)
-            equal, at_entries = zero, entries
-            for at_place in range(begin, end, WIDTH):
-                tile = _load_tile(at_entries, at_place, place, end, plain_end, exists, first, stop, EXCLUDES)
-                at_entries += WIDTH * step
-                flags = tl.reshape((tile == threshold).to(tl.int32), [LINES, LANES, WIDTH // LANES])
-                equal += tl.sum(flags, axis=2)
-            _store(ties + line, tied, count, stride, exists, equal)
+        lowest, highest = tl.min(first, axis=0), tl.max(stop, axis=0)
+    span = (entries, step, begin, end, place, plain_end, exists, first, stop, lowest, highest)
+    out = (above + line[:, None], ties + line[:, None], k, count, stride, exists[:, None])
+    values = ()
+    for i in tl.static_range(THRESHOLDS):
+        values = values + (_load_threshold(thresholds + line, k + i, count, stride, exists),)
+    if values[0].dtype == tl.float32:
+        is_plain, scales, offsets = exists[:, None] | True, (), ()
+        for i in tl.static_range(THRESHOLDS):
+            can, scale, offset = _find_scale(values[i])
+            is_plain, scales, offsets = is_plain & can, scales + (scale,), offsets + (offset,)
+        if tl.min(tl.min(is_plain.to(tl.int32), axis=1), axis=0) != 0:
+            _count_segment(span, out, scales, offsets, LINES, WIDTH, LANES, THRESHOLDS, EXCLUDES, True)
+        else:
+            _count_segment(span, out, values, values, LINES, WIDTH, LANES, THRESHOLDS, EXCLUDES, False)
+    else:
+        _count_segment(span, out, values, values, LINES, WIDTH, LANES, THRESHOLDS, EXCLUDES, False)
 
 
 @triton.jit
 def _load_threshold(at, k, count, stride, exists):
     """Load a threshold of each line, a column; infinity, which nothing exceeds, beyond the last."""
     mask = exists & (tl.zeros_like(exists.to(tl.int32)) + k < count)  # the interpreter needs a tensor on both sides
-    value = tl.load(at + k * stride, mask=mask, other=float("inf"))
-    return tl.where(value == 0, 0.0, value)[:, None]  # a negative zero minus zero would have a negative sign
+    return tl.load(at + k * stride, mask=mask, other=float("inf"))[:, None]
 
 
 @triton.jit
-def _load_tile(entries, begin, place, end, plain_end, exists, first, stop, EXCLUDES: tl.constexpr):
+def _find_scale(threshold):
+    """Return whether the multiply-add can compare with a float32 threshold, its power of two, and its summand.
+
+    The power maps the distance to the number before the threshold to ½.  Both products, with it and with the power, are
+    exact, and so is the sum for a tie.  The number after the threshold must not be nearer, as it is for a negative power of
+    two, and the power must be representable.
+    """
+    bits = threshold.to(tl.int32, bitcast=True)
+    is_negative, is_infinite = bits < 0, bits == 0x7F800000
+    before = bits + tl.where(is_negative, 1, -1)
+    # the exponent of the smaller of the two numbers
+    exponent = tl.where(is_negative, bits, before) >> 23 & 255
+    can = (bits != 0) & (exponent >= 22) & ((bits & 0x7F800000) != 0x7F800000)
+    can = can & ~(is_negative & ((bits & 0x7FFFFF) == 0))
+    power = tl.where(can, 276 - exponent, 127)
+    scale = (power << 23).to(tl.float32, bitcast=True)
+    offset = tl.where(can, -(before.to(tl.float32, bitcast=True) * scale), float("-inf"))
+    return can | is_infinite, scale, offset
+
+
+@triton.jit
+def _count_segment(
+    span, out, scales, offsets,
+    LINES: tl.constexpr, WIDTH: tl.constexpr, LANES: tl.constexpr, THRESHOLDS: tl.constexpr, EXCLUDES: tl.constexpr,
+    SATURATES: tl.constexpr,
+):  # fmt: skip
+    """Compare the entries of a segment and add the counts; ``scales`` and ``offsets`` may both be the thresholds."""
+    entries, step, begin, end, place, plain_end, exists, first, stop, lowest, highest = span
+    zero, sums, squares = tl.zeros([LINES, LANES], tl.float32), (), ()
+    for _ in tl.static_range(THRESHOLDS):
+        sums, squares = sums + (zero,), squares + (zero,)
+    tile = _load_tile(entries, begin, place, end, plain_end, exists, first, stop, lowest, highest, WIDTH, EXCLUDES)
+    for at_place in range(begin, end, WIDTH):
+        entries += WIDTH * step  # the next tile is loaded while this one is compared
+        following = _load_tile(
+            entries, at_place + WIDTH, place, end, plain_end, exists, first, stop, lowest, highest, WIDTH, EXCLUDES
+        )
+        pieces = _split(tile, LINES, LANES, WIDTH // LANES)
+        for piece in tl.static_range(WIDTH // LANES):
+            new_sums, new_squares = (), ()
+            for i in tl.static_range(THRESHOLDS):
+                value = _compare(pieces[piece], scales[i], offsets[i], SATURATES)
+                new_sums = new_sums + (sums[i] + value,)
+                new_squares = new_squares + (tl.fma(value, value, squares[i]),)
+            sums, squares = new_sums, new_squares
+        tile = following
+    for i in tl.static_range(THRESHOLDS):
+        _store(out, i, sums[i], squares[i])
+
+
+@triton.jit
+def _load_tile(
+    entries, begin, place, end, plain_end, exists, first, stop, lowest, highest, WIDTH: tl.constexpr,
+    EXCLUDES: tl.constexpr,
+):  # fmt: skip
     """Load entries of each line; −∞ beyond the end and for entries that are excluded."""
-    place = begin + place
-    if begin <= plain_end:
+    is_plain = begin <= plain_end
+    if EXCLUDES:
+        is_plain = is_plain & ((begin + WIDTH <= lowest) | (begin >= highest))
+    if is_plain:
         tile = tl.load(entries)
     else:
-        tile = tl.load(entries, mask=exists[:, None] & (place < end)[None, :], other=float("-inf"))
-    if EXCLUDES:
-        inside = (place[None, :] >= first[:, None]) & (place[None, :] < stop[:, None])
-        tile = tl.where(inside, float("-inf"), tile)
+        place = begin + place
+        mask = exists[:, None] & (place < end)[None, :]
+        if EXCLUDES:
+            mask = mask & ((place[None, :] < first[:, None]) | (place[None, :] >= stop[:, None]))
+        tile = tl.load(entries, mask=mask, other=float("-inf"))
     return tile
 
 
 @triton.jit
-def _add_signs(difference, LANES: tl.constexpr):
-    """Return minus the number of negative differences of each lane: the sign bit, shifted, is all ones or all zeros."""
-    if difference.dtype == tl.float64:
-        sign = (difference.to(tl.int64, bitcast=True) >> 63).to(tl.int32)
+def _split(tile, LINES: tl.constexpr, LANES: tl.constexpr, PIECES: tl.constexpr):
+    """Return the entries of each lane, a power of two of matrices ``(lines, lanes)``."""
+    even, odd = tl.split(tl.reshape(tile, [LINES, LANES * PIECES // 2, 2]))
+    if PIECES == 2:
+        return even, odd
     else:
-        sign = difference.to(tl.int32, bitcast=True) >> 31
-    return tl.sum(tl.reshape(sign, [sign.shape[0], LANES, sign.shape[1] // LANES]), axis=2)
+        return _split(even, LINES, LANES, PIECES // 2) + _split(odd, LINES, LANES, PIECES // 2)
 
 
 @triton.jit
-def _store(out, k, count, stride, exists, counts):
+def _compare(values, scale, offset, SATURATES: tl.constexpr):
+    """Return 1 for a value above a threshold, ½ for a tie, otherwise 0, also for NaN."""
+    if SATURATES:  # one instruction
+        return tl.minimum(tl.maximum(tl.fma(values, scale, offset), 0.0), 1.0)
+    return tl.where(values > scale, 1.0, tl.where(values == scale, 0.5, 0.0))
+
+
+@triton.jit
+def _store(out, i: tl.constexpr, sums, squares):
     """Add the counts of all lanes; they are integers, so the order of the programs does not change the sum."""
-    counts = tl.sum(counts, axis=1)
-    mask = exists & (counts > 0) & (tl.zeros_like(counts) + k < count)
-    tl.atomic_add(out + k * stride, counts, mask=mask, sem="relaxed")
+    above, ties, k, count, stride, exists = out
+    # a sum is above + ties / 2, and one of squares above + ties / 4; both counts of a segment in one integer
+    packed = (2.0 * squares - sums).to(tl.int32) + ((4.0 * (sums - squares)).to(tl.int32) << 16)
+    packed = tl.sum(packed, axis=1, keep_dims=True)
+    exists = exists & (tl.zeros_like(packed) + k + i < count)
+    tl.atomic_add(above + (k + i) * stride, packed & 0xFFFF, mask=exists & ((packed & 0xFFFF) > 0), sem="relaxed")
+    tl.atomic_add(ties + (k + i) * stride, packed >> 16, mask=exists & ((packed >> 16) > 0), sem="relaxed")
 
 
 def count_on_device(
@@ -171,12 +226,13 @@ def _launch(lines: Tensor, counts: ThresholdCounts, tile: Tile, excluded: tuple[
     (height, length), count = lines.shape, len(counts.thresholds)
     if not (height and length and count):
         return
-    grid = (triton.cdiv(height, tile.lines) * triton.cdiv(count, THRESHOLDS), triton.cdiv(length, tile.segment))
+    thresholds = min(tile.thresholds, -(-count // 5) * 5)
+    grid = (triton.cdiv(height, tile.lines) * triton.cdiv(count, thresholds), triton.cdiv(length, tile.segment))
     first, stop = (lines, lines) if excluded is None else excluded
     # Triton launches on the current device
     with nullcontext() if lines.device.type != "cuda" else torch.cuda.device(lines.device):
         _count[grid](
             lines, *lines.stride(), height, length, counts.thresholds, counts.above, counts.ties, count,
-            counts.thresholds.stride(0), first, stop,
-            tile.lines, tile.width, tile.lanes, tile.segment, excluded is not None, num_warps=tile.warps,
+            counts.thresholds.stride(0), first, stop, tile.lines, tile.width, tile.lanes, tile.segment, thresholds,
+            excluded is not None, num_warps=tile.warps,
         )  # fmt: skip
