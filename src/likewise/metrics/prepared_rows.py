@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -21,6 +24,12 @@ ROW_MULTIPLE, ROW_MULTIPLE_ON_DEVICE = 48, 192
 """The sides of products are multiples of this.  Matrix libraries compute the remainder of other sides with other
 instructions, which round differently, and equal vectors would not tie.  MKL's kernels are 8, 16, 24 or 48 wide; cuBLAS
 was observed to use several kernels for products of fewer than 144 rows."""
+
+PART_CAPABILITY, PART_DIMENSIONS, PART_ENTRIES = (9, 0), 64, 2**21
+"""The compute capability of GPUs that multiply float32 rows in parts (H100 and H200, whose bfloat16 units are fifteen times
+as fast as their float32 units), the dimensions from which on they do, and entries whose parts are in memory at once.
+
+The kernel's sums do not fit the registers of an A100."""
 
 
 def get_row_multiple(device: torch.device) -> int:
@@ -154,6 +163,34 @@ def is_in_new_memory(rows: Tensor, dtype: torch.dtype) -> bool:
     return can and is_onednn_faster()
 
 
+def fit_part_bytes(rows: Tensor, dtype: torch.dtype, memory: int) -> int:
+    """Return the bytes of a memory budget that `multiply` takes for parts of rows that are prepared in a dtype.
+
+    Examples:
+        >>> fit_part_bytes(torch.zeros(1, 512), torch.float32, 2**30)
+        0
+    """
+    if _load_part_product(rows.device, dtype, rows.shape[1]) is None:
+        return 0
+    return min(24 * min(len(rows) * rows.shape[1], PART_ENTRIES), memory // 4)
+
+
+def _load_part_product(device: torch.device, dtype: torch.dtype, dim: int) -> Callable[..., Tensor] | None:
+    """Import the product in parts, if a GPU computes all products of this dtype and these dimensions in this way."""
+    if device.type != "cuda" or dtype != torch.float32 or dim < PART_DIMENSIONS or not _has_fast_parts(device):
+        return None
+    try:
+        from likewise.metrics.triton_products import multiply_in_parts
+    except ImportError:
+        return None
+    return multiply_in_parts
+
+
+@cache
+def _has_fast_parts(device: torch.device) -> bool:
+    return torch.version.hip is None and torch.cuda.get_device_capability(device) == PART_CAPABILITY
+
+
 def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor | None) -> Tensor:
     """Return the similarities of prepared rows, ``(m, n)``, in ``out`` or new memory; m and n must be row multiples.
 
@@ -165,6 +202,8 @@ def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor | 
     """
     if is_in_new_memory(left, left.dtype):
         products, out = multiply_with_onednn(left, right), None
+    elif (multiply_in_parts := _load_part_product(left.device, left.dtype, left.shape[1])) is not None:
+        products = multiply_in_parts(left, right, out, PART_ENTRIES)
     else:
         products = torch.mm(left, right.T, out=out)
     if similarity.uses_squares:

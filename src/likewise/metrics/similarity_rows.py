@@ -19,6 +19,7 @@ from likewise.metrics.prepared_rows import (
     NEW_COLUMNS,
     PreparedRows,
     compute_center,
+    fit_part_bytes,
     fit_prepared_rows,
     get_row_multiple,
     is_in_new_memory,
@@ -58,6 +59,7 @@ class SimilarityRows:
         if 2 * self.references.nbytes <= self.memory:
             self.references.cache()
             self.memory -= self.references.nbytes
+        self.memory -= fit_part_bytes(embeddings.references, dtype, self.memory)
         self.threads = threads
         self.memory //= threads
         # a similarity and the temporaries of its link; a query and the temporaries of its preparation

@@ -31,7 +31,7 @@ from likewise.metrics.positives import (
     gather_positives,
     make_rank_chunk,
 )
-from likewise.metrics.prepared_rows import PreparedRows, is_in_new_memory, multiply, round_up
+from likewise.metrics.prepared_rows import PreparedRows, fit_part_bytes, is_in_new_memory, multiply, round_up
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
@@ -111,13 +111,14 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds, thread
     order = torch.argsort(sizes * len(classes.sizes) + classes.queries, stable=True)
     codes, sizes = classes.queries[order], sizes[order]
     n = len(order)
+    part_bytes = fit_part_bytes(inputs.embeddings.queries, inputs.embeddings.dtype, inputs.memory)
     boundaries = [*(torch.nonzero(codes[1:] != codes[:-1]).squeeze(1) + 1).tolist(), n]
     on_device = device.type != "cpu"
     while True:
         small = int((sizes <= limit + 1).sum())
         if not small or int(sizes[small - 1]) < 2:
             return None
-        budget = inputs.memory - 4 * CHUNK_ENTRIES * threads
+        budget = inputs.memory - 4 * CHUNK_ENTRIES * threads - part_bytes
         positives, largest = sizes[:small] - 1, int(sizes[small - 1])
         if selects:
             counts = BYTES_PER_NEIGHBOR * int(needs.count_each(positives).sum())

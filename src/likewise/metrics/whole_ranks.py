@@ -150,7 +150,7 @@ def rank_whole(inputs: MetricInputs) -> WholeRanks | None:
     n, width = embeddings.queries.shape
     device, item = embeddings.queries.device, embeddings.dtype.itemsize
     side = round_up(n, device)
-    budget = inputs.memory - side * (side + 3 * width) * item - 4 * CHUNK_ENTRIES
+    budget = inputs.memory - side * (side + 4 * width) * item - 4 * CHUNK_ENTRIES
     if side * side > MAX_PAIRS or budget < 0 or not (inputs.only_self and inputs.similarity.mirrors):
         return None
     if not isinstance(relation, Labels) or relation.valid is not None or relation.reference_labels is not None:
