@@ -82,7 +82,7 @@ def test_the_product_in_parts_is_used_for_every_size(monkeypatch: pytest.MonkeyP
         return torch.mm(left, right.T, out=out)
 
     monkeypatch.setattr(prepared_rows, "is_in_new_memory", lambda rows, dtype: False)
-    monkeypatch.setattr(prepared_rows, "_load_part_product", lambda *arguments: multiply_in_parts)
+    monkeypatch.setattr(prepared_rows, "load_part_product", lambda *arguments: multiply_in_parts)
     rows = torch.eye(48, 64)
     for left in (rows, rows.repeat(2, 1)):
         assert torch.equal(multiply(left, rows, Cosine(), torch.empty(len(left), 48)), left @ rows.T)

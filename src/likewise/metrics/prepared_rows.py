@@ -170,12 +170,12 @@ def fit_part_bytes(rows: Tensor, dtype: torch.dtype, memory: int) -> int:
         >>> fit_part_bytes(torch.zeros(1, 512), torch.float32, 2**30)
         0
     """
-    if _load_part_product(rows.device, dtype, rows.shape[1]) is None:
+    if load_part_product(rows.device, dtype, rows.shape[1]) is None:
         return 0
     return min(24 * min(len(rows) * rows.shape[1], PART_ENTRIES), memory // 4)
 
 
-def _load_part_product(device: torch.device, dtype: torch.dtype, dim: int) -> Callable[..., Tensor] | None:
+def load_part_product(device: torch.device, dtype: torch.dtype, dim: int) -> Callable[..., Tensor] | None:
     """Import the product in parts, if a GPU computes all products of this dtype and these dimensions in this way."""
     if device.type != "cuda" or dtype != torch.float32 or dim < PART_DIMENSIONS or not _has_fast_parts(device):
         return None
@@ -202,7 +202,7 @@ def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor | 
     """
     if is_in_new_memory(left, left.dtype):
         products, out = multiply_with_onednn(left, right), None
-    elif (multiply_in_parts := _load_part_product(left.device, left.dtype, left.shape[1])) is not None:
+    elif (multiply_in_parts := load_part_product(left.device, left.dtype, left.shape[1])) is not None:
         products = multiply_in_parts(left, right, out, PART_ENTRIES)
     else:
         products = torch.mm(left, right.T, out=out)

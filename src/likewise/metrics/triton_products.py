@@ -46,6 +46,15 @@ TILE = Tile(128, 32, 8, 4)
 """A thread holds three sums of 64 registers; a stage takes 48 KiB of shared memory."""
 
 
+@triton.jit
+def split_value(value):
+    """Return the high, the middle and the low part of float32 numbers."""
+    high = value.to(tl.bfloat16)
+    rest = value - high.to(tl.float32)
+    middle = rest.to(tl.bfloat16)
+    return high, middle, (rest - middle.to(tl.float32)).to(tl.bfloat16)
+
+
 @triton.jit(do_not_specialize=["n", "width"])
 def _split(rows, row_stride, parts, n, width, depth, ROWS: tl.constexpr, WIDTH: tl.constexpr):
     """Split float32 rows into three bfloat16 parts, one after the other; the padding is zero."""
@@ -53,10 +62,7 @@ def _split(rows, row_stride, parts, n, width, depth, ROWS: tl.constexpr, WIDTH: 
     column = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     mask = (row < n)[:, None] & (column < width)[None, :]
     value = tl.load(rows + row.to(tl.int64)[:, None] * row_stride + column[None, :], mask=mask, other=0.0)
-    high = value.to(tl.bfloat16)
-    rest = value - high.to(tl.float32)
-    middle = rest.to(tl.bfloat16)
-    low = (rest - middle.to(tl.float32)).to(tl.bfloat16)
+    high, middle, low = split_value(value)
     at = parts + row[:, None] * (3 * depth) + column[None, :]
     mask = (row < n)[:, None] & (column < depth)[None, :]
     tl.store(at, high, mask=mask)
@@ -150,7 +156,7 @@ def multiply_in_parts(left: Tensor, right: Tensor, out: Tensor | None = None, en
             for columns in split_rows(len(right), chunk):
                 is_diagonal = is_same and rows == columns
                 right_parts = left_parts if is_diagonal else split_parts(right[columns])
-                _launch(left_parts, right_parts, out[rows, columns], is_diagonal)
+                multiply_parts(left_parts, right_parts, out[rows, columns], is_diagonal)
     return out
 
 
@@ -158,13 +164,19 @@ def split_parts(rows: Tensor) -> Tensor:
     """Return the high, the middle and the low parts of float32 rows, ``(n, 3, d)``, d padded to a multiple of 64."""
     rows = rows if rows.stride(1) == 1 else rows.contiguous()
     n, width = rows.shape
-    depth = triton.cdiv(width, DEPTH_MULTIPLE) * DEPTH_MULTIPLE
+    depth = pad_depth(width)
     parts = rows.new_empty(n, 3, depth, dtype=torch.bfloat16)
     _split[triton.cdiv(n, 8), triton.cdiv(depth, 128)](rows, rows.stride(0), parts, n, width, depth, 8, 128)
     return parts
 
 
-def _launch(left: Tensor, right: Tensor, out: Tensor, is_symmetric: bool) -> None:
+def pad_depth(width: int) -> int:
+    """Return the number of dimensions of the parts of rows with so many dimensions."""
+    return -(-width // DEPTH_MULTIPLE) * DEPTH_MULTIPLE
+
+
+def multiply_parts(left: Tensor, right: Tensor, out: Tensor, is_symmetric: bool) -> None:
+    """Write the products of parts into a matrix; ``is_symmetric`` if both are the same."""
     (m, _, depth), n = left.shape, len(right)
     assert out.stride(1) == 1
     rows, columns, tile = triton.cdiv(m, TILE.side), triton.cdiv(n, TILE.side), TILE

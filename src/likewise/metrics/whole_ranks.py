@@ -11,16 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from likewise.formula import Labels
+from likewise.formula import Cosine, Dot, Labels
 from likewise.metrics.inputs import MetricInputs
 from likewise.metrics.metric_names import QueryMetric
 from likewise.metrics.positives import Positives, RankChunk, Ties, count_ranks, make_rank_chunk
 from likewise.metrics.precision import exact_precision
-from likewise.metrics.prepared_rows import multiply, round_up
+from likewise.metrics.prepared_rows import load_part_product, multiply, round_up
 from likewise.metrics.query_scores import compute_scores, sum_changes
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
@@ -94,12 +95,14 @@ class WholeRanks:
         return [value + change for value, change in zip(sums_list, changes, strict=True)], int(count)
 
     def _list_ties(self) -> Callable[[], Tensor]:
-        """Start to read how many positives tie with negatives, and some numbers of the first of them, in five equal parts.
+        """Start to read how many positives tie with negatives, and some numbers of `MAX_TIED` of them, in five equal parts.
 
-        The parts are samples and places among their positives, in order, negatives above and tied, and the number of
-        positives of the sample.
+        The parts are samples and places among their positives, negatives above and tied, and the number of positives of the
+        sample.
         """
         above, tied = self.negatives.above, self.negatives.ties
+        if (kernels := _load_kernels(tied.device)) is not None:
+            return start_reading(kernels.list_ties(above, tied, self.counts, MAX_TIED))
         number = (tied.T > 0).flatten().cumsum(0)
         wanted = torch.arange(1, min(MAX_TIED, len(number)) + 1, device=tied.device)
         index = torch.searchsorted(number, wanted).clamp_(max=len(number) - 1)
@@ -116,7 +119,8 @@ class WholeRanks:
             return None
         if not number:
             return [0.0] * len(metrics)
-        sample, position, above, tied, counts = parts[:, :number]
+        parts = parts[:, :number].long()
+        sample, position, above, tied, counts = parts[:, (parts[0] * len(self.is_padding) + parts[1]).argsort()]
         rank = (above + position + 1).double()
         return sum_changes(Ties(sample, position, tied), rank, counts.double(), metrics)
 
@@ -159,48 +163,95 @@ def rank_whole(inputs: MetricInputs) -> WholeRanks | None:
         embeddings.check_values()
     limit = get_comparison_limit(device, width)
     with exact_precision(embeddings.queries):
-        labels, order = relation.labels.sort(stable=True)
-        first, stop = torch.searchsorted(labels, labels), torch.searchsorted(labels, labels, right=True)
-        sizes = stop - first
+        order, first, stop, sizes = _sort_labels(relation.labels)
         read_largest = start_reading(sizes.max())
-        similarities = _multiply(inputs, order, side)
+        similarities, sums = _multiply(inputs, order, side)
         largest = int(read_largest()) - 1
         if not 0 < largest <= limit or WHOLE_BYTES_PER_POSITIVE * n * largest > budget:
             return None
-        return _count(embeddings.queries, similarities, order, (first, stop), sizes, largest)
+        return _count(similarities, sums, order, (first, stop), sizes, largest)
 
 
-def _multiply(inputs: MetricInputs, order: Tensor, side: int) -> Tensor:
-    """Return the similarities of all samples in this order, ``(n, n)``, and −∞ on the diagonal."""
-    n, embeddings = len(order), inputs.embeddings
+def _load_kernels(device: torch.device) -> ModuleType | None:
+    """Import the Triton kernels for a GPU; ``None`` without Triton."""
+    if device.type != "cuda":
+        return None
+    try:
+        from likewise.metrics import triton_ranks
+    except ImportError:
+        return None
+    return triton_ranks
+
+
+def _sort_labels(labels: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the stable order of labels, and the first and the last row (exclusive) and the size of the class of each row.
+
+    Examples:
+        >>> order, first, stop, sizes = _sort_labels(torch.tensor([7, 3, 7]))
+        >>> order.tolist(), first.tolist(), stop.tolist(), sizes.tolist()
+        ([1, 0, 2], [0, 1, 1], [1, 3, 3], [1, 2, 2])
+    """
+    if (kernels := _load_kernels(labels.device)) is not None:
+        sorted_labels: tuple[Tensor, Tensor, Tensor, Tensor] = kernels.sort_labels(labels)
+        return sorted_labels
+    labels, order = labels.sort(stable=True)
+    first, stop = torch.searchsorted(labels, labels), torch.searchsorted(labels, labels, right=True)
+    return order, first, stop, stop - first
+
+
+def _multiply(inputs: MetricInputs, order: Tensor, side: int) -> tuple[Tensor, Tensor]:
+    """Return the similarities of all samples in this order, ``(n, n)``, and numbers whose sum is that of the embeddings."""
+    n, embeddings, similarity = len(order), inputs.embeddings, inputs.similarity
+    device, width = order.device, embeddings.queries.shape[1]
+    if load_part_product(device, embeddings.dtype, width) is not None and type(similarity) in (Cosine, Dot):
+        kernels = _load_kernels(device)
+        if kernels is not None and width <= kernels.MAX_DIMENSIONS:
+            similarities = torch.empty(side, side, dtype=embeddings.dtype, device=device)
+            return similarities[:n, :n], kernels.multiply_prepared(
+                embeddings.queries, order, similarity.normalize, similarities
+            )
     rows = embeddings.queries.new_zeros(side, embeddings.queries.shape[1])
     torch.index_select(embeddings.queries, 0, order, out=rows[:n])
     rows = inputs.similarity.prepare(rows.to(embeddings.dtype))
-    similarities = multiply(rows, rows, inputs.similarity, rows.new_empty(side, side))[:n, :n]
-    return similarities.fill_diagonal_(-torch.inf)
+    similarities = multiply(rows, rows, similarity, rows.new_empty(side, side))[:n, :n]
+    return similarities, embeddings.queries.sum(dtype=torch.float64)[None]
 
 
 def _count(
-    embeddings: Tensor, similarities: Tensor, order: Tensor, bounds: tuple[Tensor, Tensor], sizes: Tensor, largest: int
+    similarities: Tensor, sums: Tensor, order: Tensor, bounds: tuple[Tensor, Tensor], sizes: Tensor, largest: int
 ) -> WholeRanks:
     """Sort the positives of each sample and count the negatives above each of them.
 
     Args:
-        embeddings: the embeddings.
-        similarities: from `_multiply`.
+        similarities: from `_multiply`, as are the sums.
+        sums: numbers that add up to the sum of the embeddings.
         order: the sample in each row.
         bounds: the first and the last column (exclusive) of each row's class.
         sizes: the size of each row's class.
         largest: the largest number of positives.
     """
     n, counts = len(order), sizes - 1
-    place = torch.arange(largest + 1, device=order.device)
+    is_padding = torch.arange(1, largest + 1, device=order.device)[:, None] > counts
+    thresholds, sums_of_positives = _sort_positives(similarities, bounds, sizes, is_padding)
+    checksum = torch.cat([sums, sums_of_positives]).sum()
+    negatives = ThresholdCounts.start(thresholds)
+    count_by_comparing(similarities, negatives, None, make_scratch(order.device, 4 * n), bounds)
+    return WholeRanks(order, counts, negatives, is_padding, checksum)
+
+
+def _sort_positives(
+    similarities: Tensor, bounds: tuple[Tensor, Tensor], sizes: Tensor, is_padding: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the sorted similarities of each row to its positives, ``(k, n)``, and numbers that add up to their sum."""
+    n, largest = len(similarities), len(is_padding)
+    if (kernels := _load_kernels(similarities.device)) is not None:
+        result: tuple[Tensor, Tensor] = kernels.sort_positives(similarities, bounds, largest)
+        return result
+    similarities.fill_diagonal_(-torch.inf)
+    place = torch.arange(largest + 1, device=similarities.device)
     members = similarities.gather(1, (bounds[0][:, None] + place).clamp_(max=n - 1))
     # the sample itself is −∞ and comes last
     members = members.masked_fill_(place >= sizes[:, None], -torch.inf).sort(dim=1, descending=True).values
-    is_padding = place[1:, None] > counts
     thresholds = members.T[:largest].contiguous().masked_fill_(is_padding, 0.0)
-    checksum = embeddings.sum(dtype=torch.float64) + thresholds.sum(dtype=torch.float64)
-    negatives = ThresholdCounts.start(thresholds.masked_fill_(is_padding, torch.inf))
-    count_by_comparing(similarities, negatives, None, make_scratch(order.device, 4 * n), bounds)
-    return WholeRanks(order, counts, negatives, is_padding, checksum)
+    total = thresholds.sum(dtype=torch.float64)[None]
+    return thresholds.masked_fill_(is_padding, torch.inf), total
