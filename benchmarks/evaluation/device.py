@@ -35,10 +35,14 @@ from benchmarks.harness import (
     write,
 )
 from likewise.metrics import retrieval
+from likewise.metrics.prepared_rows import load_part_product
 
 FIRST = ("R@1", "RP", "MAP@R")
 SIZES = ((5_924, 59, 512), (60_502, 5, 512), (250_000, 10, 128))
 """Samples, samples of each class, dimensions."""
+
+PRODUCT_TILES = ((128, 32, 8, 4), (128, 32, 8, 3), (128, 64, 8, 2), (128, 32, 8, 4, 16), (64, 64, 4, 3), (64, 32, 4, 4))
+"""Side, depth, warps, stages, and rows of tiles that are traversed together, of `triton_products.Tile`."""
 
 
 def product_and_topk(embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
@@ -121,14 +125,48 @@ def check(device: str, quick: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def profile_call(embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
-    """Kernels, synchronizations and milliseconds of one call with all metrics."""
+def check_products(device: str) -> dict[str, Any] | None:
+    """Errors and times of products in parts; ``None`` where products are not computed in parts.
+
+    The same bits wherever a pair stands, in whatever order: with the triangle, without it, transposed, and in chunks.
+    """
+    x = torch.nn.functional.normalize(torch.randn(8192, 512, device=device))
+    x[4000:5000] = x[:1000]
+    multiply = load_part_product(x.device, x.dtype, x.shape[1])
+    if multiply is None:
+        return None
+    whole, other = multiply(x, x), multiply(x, x.clone())
+    assert torch.equal(whole, other)
+    assert torch.equal(whole, whole.T)
+    assert torch.equal(whole[:, 4000:5000], whole[:, :1000])
+    assert torch.equal(multiply(x[192:960], x[:3072]), whole[192:960, :3072])
+    exact = x.double() @ x.double().T
+    errors = {
+        name: {
+            "rms": value.square().mean().sqrt().item(),
+            "max": value.abs().max().item(),
+            "diagonal": value.diagonal().abs().max().item(),
+        }
+        for name, value in (("parts", whole.double() - exact), ("float32", (x @ x.T).double() - exact))
+    }
+    assert errors["parts"]["max"] <= 1.5 * errors["float32"]["max"], errors
+    clone = x.clone()
+    calls = {
+        "float32": lambda: torch.mm(x, x.T, out=whole),
+        "parts": lambda: multiply(x, clone, whole),
+        "parts, triangle": lambda: multiply(x, x, whole),
+    }
+    return {"errors": errors, "ms": {name: time_call(call, 5, device) for name, call in calls.items()}}
+
+
+def profile_call(embeddings: Tensor, labels: Tensor, contender: str) -> dict[str, Any]:
+    """Kernels, synchronizations and milliseconds of one call."""
     for _ in range(3):
-        CONTENDERS["all metrics"](embeddings, labels)
+        CONTENDERS[contender](embeddings, labels)
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if embeddings.is_cuda else [])
     wait(embeddings.device.type)
     with profile(activities=activities) as recorded:
-        CONTENDERS["all metrics"](embeddings, labels)
+        CONTENDERS[contender](embeddings, labels)
         wait(embeddings.device.type)
     averages = recorded.key_averages()
     names = {each.key: each.count for each in averages}
@@ -146,8 +184,11 @@ def profile_call(embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
 
 
 def tune(device: str) -> None:
-    """Print the time of the counting kernel by tile, for nine thresholds of rows and columns, and for 58 of rows."""
-    from likewise.metrics import triton_counts
+    """Print the time of the counting kernel by tile, for nine thresholds of rows and columns, and for 58 of rows.
+
+    After that, the time of products in parts by tile: of two matrices, and of one with itself.
+    """
+    from likewise.metrics import triton_counts, triton_products
     from likewise.metrics.threshold_counts import ThresholdCounts
     from likewise.metrics.triton_counts import Tile
 
@@ -167,6 +208,13 @@ def tune(device: str) -> None:
         call = partial(triton_counts.count_on_device, matrix, None, sides[9])
         call()
         print("columns", triton_counts.COLUMN_TILE, time_call(call, 5, device), "ms", flush=True)
+    x, y = torch.randn(2, 5952, 512, device=device)
+    for tile in itertools.starmap(triton_products.Tile, PRODUCT_TILES):
+        triton_products.TILE = tile
+        calls = [partial(triton_products.multiply_in_parts, x, other, matrix[:5952, :5952]) for other in (y, x)]
+        for call in calls:
+            call()
+        print("products", tile, [time_call(call, 5, device) for call in calls], "ms", flush=True)
 
 
 def page(report: dict[str, Any]) -> str:
@@ -203,6 +251,8 @@ def main() -> None:
     path = result_path("device", options)
     report["values"] = check(options.device, options.quick)
     print("values agree", report["values"], flush=True)
+    report["products"] = check_products(options.device)
+    print("products", report["products"], flush=True)
     for n, per_class, dim in ((1_500, 10, 64),) if options.quick else SIZES:
         x, y = make(n, per_class, dim, options.device)
         row: dict[str, Any] = {"samples": n, "dim": dim, "ms": {}}
@@ -210,7 +260,8 @@ def main() -> None:
             call(x, y)
             row["ms"][name] = time_call(partial(call, x, y), 10 if n < 10_000 else 2, options.device)
         if n < 10_000 or n > 100_000:
-            row["profile"] = profile_call(x, y)
+            row["profile"] = profile_call(x, y, "all metrics")
+            row["profile of first neighbors"] = profile_call(x, y, "first neighbors")
         report["rows"].append(row)
         print(row, flush=True)
         write(report, path)
