@@ -114,6 +114,8 @@ MAY_IMPORT = {
 }
 INSIDE = {
     "metrics/triton_counts.py": {"triton"},
+    "metrics/triton_products.py": {"triton"},
+    "metrics/triton_ranks.py": {"triton"},
     **{f"engines/triton/{name}.py": {"triton"} for name in ("blending", "device_functions", "factor", "kernels")},
     "data/kernel.py": {"triton"},
     "data/glyph_shapes.py": {"fontTools"},
