@@ -1,7 +1,7 @@
 """Retrieval metrics on a GPU next to a product and a top-k: values, times and a profile, in about a minute.
 
     python -m benchmarks.evaluation.device --device cuda            values, times, profile; writes results/device-cuda.json
-    python -m benchmarks.evaluation.device --device cuda --tune     times of the counting kernel by tile
+    python -m benchmarks.evaluation.device --device cuda --tune     times of counts and of products by tile
     python -m benchmarks.evaluation.device --page                   fills the table of docs/benchmarks-evaluation.md
     python -m benchmarks.evaluation.device --quick                  small sizes on the CPU; prints, and writes nothing
 
@@ -233,7 +233,7 @@ def page(report: dict[str, Any]) -> str:
 def main() -> None:
     """Check, measure and profile."""
     parser = make_parser(__doc__, device=True, quick="small sizes", out="device")
-    parser.add_argument("--tune", action="store_true", help="time the counting kernel by tile and nothing else")
+    parser.add_argument("--tune", action="store_true", help="time counts and products by tile and nothing else")
     parser.add_argument("--page", action="store_true", help="fill the page and measure nothing")
     options = parser.parse_args()
     if options.page:
