@@ -116,7 +116,10 @@ INSIDE = {
     "metrics/triton_counts.py": {"triton"},
     "metrics/triton_products.py": {"triton"},
     "metrics/triton_ranks.py": {"triton"},
-    **{f"engines/triton/{name}.py": {"triton"} for name in ("blending", "device_functions", "factor", "kernels")},
+    **{
+        f"engines/triton/{name}.py": {"triton"}
+        for name in ("blending", "device_functions", "factor", "kernels", "positives")
+    },
     "data/kernel.py": {"triton"},
     "data/glyph_shapes.py": {"fontTools"},
     "analysis/figures.py": {"matplotlib"},
