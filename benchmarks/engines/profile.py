@@ -53,22 +53,19 @@ def main() -> None:
     if options.page:
         show(options)
         return
-    rows = []
+    path = result_path("host", options) if options.host and options.device != "cpu" else None
+    report: Row = {"machine": {**machine(options.device), **versions("torch", "triton")}, "rows": []}
+    if path is not None:
+        report["floor_ms"] = measure_floor(options.device)
     for size in options.sizes or ((128,) if options.quick else HOST_SIZES):
         for precision in options.precisions:
             for loss in ("Contrastive",) if options.quick else options.losses:
                 key = {"loss": loss, "size": size, "precision": precision}
                 try:
-                    rows.append(measure(key, options))
+                    report["rows"].append(measure(key, options))
                 except Exception as error:  # out of memory, or a size that the loss does not take
                     print(f"{loss}, {size:,}, {precision}: {type(error).__name__}: {error}", flush=True)
-    if options.host and options.device != "cpu":
-        report = {
-            "machine": {**machine(options.device), **versions("torch", "triton")},
-            "floor_ms": measure_floor(options.device),
-            "rows": rows,
-        }
-        write(report, result_path("host", options))
+        write(report, path)  # after each size, because the rental may end
 
 
 def measure(key: Row, options: argparse.Namespace) -> Row:
@@ -218,10 +215,10 @@ def show(options: argparse.Namespace) -> None:
     report = read(path) if path is not None else None
     if report is None:
         raise SystemExit("there are no results yet: run python -m benchmarks.engines.profile --device cuda --host")
-    fill(DOCS / "benchmarks-engines.md", {"engines-host": page(report["rows"], report["floor_ms"])})
+    fill(DOCS / "benchmarks-engines.md", {"engines-host": page(report["rows"], report.get("floor_ms"))})
 
 
-def page(rows: list[Row], floor: float) -> str:
+def page(rows: list[Row], floor: float | None) -> str:
     """The table: milliseconds of the host by loss and size, the ones over their bar in bold."""
     sizes = sorted({row["key"]["size"] for row in rows})
     by_key = {(row["key"]["loss"], row["key"]["size"]): row for row in rows}
@@ -232,9 +229,10 @@ def page(rows: list[Row], floor: float) -> str:
     ]
     words = (
         f"Milliseconds of the host beyond the device's, {rows[0]['key']['precision']}; calls that a graph serves have a G. "
-        f"{len(rows) - over} of {len(rows)} are within {SERVED_BAR} ms with a graph and {OTHER_BAR} ms without; the others are bold. "
-        f"A function that copies its inputs, replays a graph of one kernel and copies the results takes {number(floor)} ms."
+        f"{len(rows) - over} of {len(rows)} are within {SERVED_BAR} ms with a graph and {OTHER_BAR} ms without; the others are bold."
     )
+    if floor is not None:
+        words += f" A function that copies its inputs, replays a graph of one kernel and copies the results takes {number(floor)} ms."
     return f"{words}\n\n{table(['loss', *(f'{size:,}' for size in sizes)], lines)}"
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from likewise.formula import Cosine
-from likewise.metrics import prepared_rows
-from likewise.metrics.prepared_rows import fit_part_bytes, multiply
+from likewise.metrics import prepared_rows, symmetric_ranks
+from likewise.metrics.chunks import MEMORY
+from likewise.metrics.prepared_rows import count_part_bytes, fit_part_bytes, multiply
 
 KERNEL = """
 import torch
@@ -73,6 +75,18 @@ def test_products_in_the_interpreter():
     assert result.stdout.strip() == "multiplied", result.stderr
 
 
+def test_parts_leave_room_for_prepared_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the cache, 250,000 samples would be prepared again for each product."""
+    queries = SimpleNamespace(shape=(250_000, 128), device=torch.device("cuda"))
+    inputs = SimpleNamespace(embeddings=SimpleNamespace(queries=queries, dtype=torch.float32))
+    counts = 12 * 9 * 250_000
+    for product in (None, torch.mm):
+        monkeypatch.setattr(prepared_rows, "load_part_product", lambda *arguments, product=product: product)
+        size, cache = symmetric_ranks._fit_chunks(inputs, MEMORY - counts, symmetric_ranks.GATHER_BYTES, 9, 1)
+        assert cache
+        assert size >= symmetric_ranks.MIN_CACHED_SIZE
+
+
 def test_the_product_in_parts_is_used_for_every_size(monkeypatch: pytest.MonkeyPatch):
     """All products of a call must round in one way, so that the choice depends on the dtype and the dimensions only."""
     calls = []
@@ -87,5 +101,6 @@ def test_the_product_in_parts_is_used_for_every_size(monkeypatch: pytest.MonkeyP
     for left in (rows, rows.repeat(2, 1)):
         assert torch.equal(multiply(left, rows, Cosine(), torch.empty(len(left), 48)), left @ rows.T)
     assert [shape for shape, _ in calls] == [(48, 64), (96, 64)]
+    assert count_part_bytes(rows, torch.float32) == 6 * 64
     assert fit_part_bytes(rows, torch.float32, 2**30) == 24 * rows.numel()
     assert fit_part_bytes(rows, torch.float32, 400) == 100

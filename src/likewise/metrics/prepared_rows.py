@@ -170,9 +170,17 @@ def fit_part_bytes(rows: Tensor, dtype: torch.dtype, memory: int) -> int:
         >>> fit_part_bytes(torch.zeros(1, 512), torch.float32, 2**30)
         0
     """
-    if load_part_product(rows.device, dtype, rows.shape[1]) is None:
-        return 0
-    return min(24 * min(len(rows) * rows.shape[1], PART_ENTRIES), memory // 4)
+    return min(4 * count_part_bytes(rows, dtype) * min(len(rows), PART_ENTRIES // rows.shape[1] + 1), memory // 4)
+
+
+def count_part_bytes(rows: Tensor, dtype: torch.dtype) -> int:
+    """Return the bytes of the parts of a row that is prepared in a dtype; 0 where products are not computed in parts.
+
+    Examples:
+        >>> count_part_bytes(torch.zeros(1, 512), torch.float32)
+        0
+    """
+    return 0 if load_part_product(rows.device, dtype, rows.shape[1]) is None else 6 * rows.shape[1]
 
 
 def load_part_product(device: torch.device, dtype: torch.dtype, dim: int) -> Callable[..., Tensor] | None:

@@ -31,7 +31,7 @@ from likewise.metrics.positives import (
     gather_positives,
     make_rank_chunk,
 )
-from likewise.metrics.prepared_rows import PreparedRows, fit_part_bytes, is_in_new_memory, multiply, round_up
+from likewise.metrics.prepared_rows import PreparedRows, count_part_bytes, is_in_new_memory, multiply, round_up
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
@@ -111,14 +111,13 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds, thread
     order = torch.argsort(sizes * len(classes.sizes) + classes.queries, stable=True)
     codes, sizes = classes.queries[order], sizes[order]
     n = len(order)
-    part_bytes = fit_part_bytes(inputs.embeddings.queries, inputs.embeddings.dtype, inputs.memory)
     boundaries = [*(torch.nonzero(codes[1:] != codes[:-1]).squeeze(1) + 1).tolist(), n]
     on_device = device.type != "cpu"
     while True:
         small = int((sizes <= limit + 1).sum())
         if not small or int(sizes[small - 1]) < 2:
             return None
-        budget = inputs.memory - 4 * CHUNK_ENTRIES * threads - part_bytes
+        budget = inputs.memory - 4 * CHUNK_ENTRIES * threads
         positives, largest = sizes[:small] - 1, int(sizes[small - 1])
         if selects:
             counts = BYTES_PER_NEIGHBOR * int(needs.count_each(positives).sum())
@@ -155,17 +154,18 @@ def _fit_chunks(inputs: MetricInputs, budget: int, per_positive: int, largest: i
     """Return how many rows a chunk can have, and whether all samples are prepared once."""
     n, width = inputs.embeddings.queries.shape
     item, device = inputs.embeddings.dtype.itemsize, inputs.embeddings.queries.device
-    row_bytes = width * item
+    row_bytes, part_bytes = width * item, 2 * count_part_bytes(inputs.embeddings.queries, inputs.embeddings.dtype)
     # the similarities of two chunks and, on a CPU, a copy of them
     per_pair = 2 * threads * item if device.type == "cpu" else item
     if device.type == "cpu":
         cache = 2 * n * row_bytes <= budget
     else:
-        cache = n * row_bytes + per_pair * min(n, MIN_CACHED_SIZE) ** 2 <= budget
+        least = min(n, MIN_CACHED_SIZE)
+        cache = n * row_bytes + least * (part_bytes + per_pair * least) <= budget
     budget -= n * row_bytes if cache else 0
     # without a cache two chunks of prepared samples; a cache ends with a chunk of zeros
     prepared = 6 * threads * row_bytes if not cache else 0 if device.type == "cpu" else row_bytes
-    size = fit_rows(budget, per_row=per_positive * largest + prepared, per_pair=per_pair)
+    size = fit_rows(budget, per_row=per_positive * largest + prepared + part_bytes, per_pair=per_pair)
     most = MAX_SIZE_ON_DEVICE
     if device.type == "cpu":
         most = min(MAX_SIZE, max(LEAST_SIZE, 2 * largest, largest + n // (CHUNKS_PER_CORE * threads)))
