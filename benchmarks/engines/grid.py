@@ -355,8 +355,8 @@ def page(report: Row) -> str:
     codes = len({row["code"] for row in rows})
     machine = report["machine"]
     parts = [
-        f"{len(rows):,} of {len(SIZES) * len(PRECISIONS) * len(NAMES):,} cells are measured; likewise is slower in {len(slower)}"
-        + (": " + "; ".join(map(_name_cell, slower)) + "." if slower else ".")
+        f"{len(rows):,} of {len(SIZES) * len(PRECISIONS) * len(NAMES):,} cells are measured; likewise is slower in "
+        + (f"{len(slower)}: " + "; ".join(map(_name_cell, slower)) + "." if slower else "none of them.")
         + (
             f" Where theirs solves a smaller problem, it takes less time in: {'; '.join(map(_name_cell, to_smaller))}; their N-pairs "
             "loss compares one pair of each class, as ours does in the row with one pair per class."
