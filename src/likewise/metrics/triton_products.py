@@ -19,6 +19,7 @@ import triton.language as tl
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
+from likewise.tiles import place, place_above
 
 DEPTH_MULTIPLE = 64
 """Parts are padded with zeros to a multiple of this number of dimensions."""
@@ -78,13 +79,13 @@ def _multiply(
 ):  # fmt: skip
     """Multiply a tile.  If the matrix is symmetric, programs compute its upper triangle and write both triangles."""
     if SYMMETRIC:
-        i, j = _place_above(tl.program_id(0), tl.cdiv(m, SIDE), GROUP)
+        i, j = place_above(tl.program_id(0), tl.cdiv(m, SIDE), GROUP)
     else:
-        i, j = _place(tl.program_id(0), tl.cdiv(m, SIDE), tl.cdiv(n, SIDE), GROUP)
-    row, column, place = i * SIDE + tl.arange(0, SIDE), j * SIDE + tl.arange(0, SIDE), tl.arange(0, DEPTH)
+        i, j = place(tl.program_id(0), tl.cdiv(m, SIDE), tl.cdiv(n, SIDE), GROUP)
+    row, column, k = i * SIDE + tl.arange(0, SIDE), j * SIDE + tl.arange(0, SIDE), tl.arange(0, DEPTH)
     # rows beyond the last are computed as the first, and not written
-    at_left = left + tl.where(row < m, row, 0)[:, None] * (3 * depth) + place[None, :]
-    at_right = right + tl.where(column < n, column, 0)[None, :] * (3 * depth) + place[:, None]
+    at_left = left + tl.where(row < m, row, 0)[:, None] * (3 * depth) + k[None, :]
+    at_right = right + tl.where(column < n, column, 0)[None, :] * (3 * depth) + k[:, None]
     products = tl.zeros([SIDE, SIDE], tl.float32)
     for _ in range(0, depth, DEPTH):
         left_high, right_high = tl.load(at_left), tl.load(at_right)
@@ -112,28 +113,6 @@ def _add_product(left, right, products, WIDENS: tl.constexpr):
         return tl.dot(left.to(tl.float32), right.to(tl.float32), products, input_precision="ieee")
     else:
         return tl.dot(left, right, products)
-
-
-@triton.jit
-def _place(tile, rows, columns, GROUP: tl.constexpr):
-    """Return a tile's row and column; groups of rows are traversed column by column."""
-    in_group = GROUP * columns
-    first = (tile // in_group) * GROUP
-    height = tl.minimum(rows - first, GROUP)
-    return first + (tile % in_group) % height, (tile % in_group) // height
-
-
-@triton.jit
-def _place_above(tile, size, GROUP: tl.constexpr):
-    """Return the row and column of a tile on or above the diagonal of a square of tiles.
-
-    Row ``r`` of the triangle and row ``size − 1 − r`` together have ``size + 1`` tiles: they are one row of a rectangle.  In a
-    square of odd size, the tiles of the middle row come twice.
-    """
-    r, c = _place(tile, tl.cdiv(size, 2), size + 1, GROUP)
-    is_upper = c < size - r
-    i = tl.where(is_upper, r, size - 1 - r)
-    return i, i + tl.where(is_upper, c, c - (size - r))
 
 
 def multiply_in_parts(left: Tensor, right: Tensor, out: Tensor | None = None, entries: int = 2**21) -> Tensor:

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from likewise import tiles
 from likewise.engines.triton import device_functions
 
 Kernel: TypeAlias = Any
@@ -33,10 +34,12 @@ def compile_source(source: str) -> Kernel:
     """
     filename = f"<likewise kernel {next(_kernel_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    names = ("_acosh", "_place", "_place_above", "_power", "_product", "_sigmoid", "_softplus", "_take_chunk", "_tanh")
+    names = ("_acosh", "_power", "_product", "_sigmoid", "_softplus", "_take_chunk", "_tanh")
     namespace: dict[str, Any] = {
         "tl": tl,
         "triton": triton,
+        "_place": tiles.place,
+        "_place_above": tiles.place_above,
         **{name: getattr(device_functions, name) for name in names},
     }
     exec(compile(source, filename, "exec"), namespace)
