@@ -20,7 +20,7 @@ from torch import Tensor
 
 from benchmarks.engines.rows import products
 from benchmarks.harness import DOCS, fill, machine, make_parser, number, read, result_path, table, versions, write
-from likewise.formula.parts import multiply_parts, split
+from likewise.formula.parts import multiply_parts, split_into_parts
 
 SHAPES = ((8192, 512, 8192), (32768, 512, 8192), (8192, 128, 8192), (8192, 8192, 512), (32768, 8192, 512))
 """Rows, the inner side, columns."""
@@ -31,7 +31,7 @@ JUDGED = 512
 
 def in_parts(left: Tensor, right: Tensor) -> Tensor:
     """The product of the sums of three bfloat16 parts."""
-    return multiply_parts(split(left, 3), split(right, 3))
+    return multiply_parts(split_into_parts(left, 3), split_into_parts(right, 3))
 
 
 METHODS: dict[str, tuple[str, Callable[[Tensor, Tensor], Tensor]]] = {

@@ -29,7 +29,10 @@ SIZES = (2048, 8192, 32768)
 
 
 NEAR = 5e-7
-"""The error of a similarity: rounding decides on the derivative of a pair that is so close to a node."""
+"""The error of a similarity: rounding decides on the derivative of a pair that is so close to a node.
+
+With 100 bins, a third of the rows of 8,192 samples has such a pair.
+"""
 
 
 def rows_off_nodes(loss: nn.Module, embeddings: Tensor) -> Tensor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
 import pytest
 import torch
 from torch import Tensor
@@ -52,3 +55,19 @@ def describe(found: PositiveIndex) -> tuple[bool, list[list[int]], torch.dtype]:
     """Return whether all positives exist, those that do, by sample, and the dtype of their positions."""
     rows = [row[here].tolist() for row, here in zip(found.index, found.mask, strict=True)]
     return found.exists is None, rows, found.index.dtype
+
+
+def test_transforms_sort_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside a transform of torch.func, labels are wrapped, and a kernel could not read them."""
+    labels = MagicMock(is_cuda=True, __len__=lambda _: 8)
+    relation = SimpleNamespace(labels=labels, reference_labels=None, valid=None)
+    monkeypatch.setattr(positive_index, "has_triton", lambda: True)
+    assert positive_index._pays_comparing(relation)
+    inside = []
+
+    def look(x: Tensor) -> Tensor:
+        inside.append(positive_index._pays_comparing(relation))
+        return x.sum()
+
+    torch.func.grad(look)(torch.ones(2))
+    assert inside == [False]

@@ -17,7 +17,7 @@ from likewise.engines import evaluate_declaration
 from likewise.engines.triton import product
 from likewise.engines.triton.factor import Factor
 from likewise.engines.triton.product import make_factors
-from likewise.formula import Labels, PairBatch, split
+from likewise.formula import Labels, PairBatch, split_into_parts
 from likewise.formula.inputs import batch_from_embeddings
 from likewise.formula.precision import same_half
 from likewise.formula.similarities import SIMILARITIES, SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
@@ -248,11 +248,11 @@ def test_gradients_in_parts(way: str, kind: str, monkeypatch: pytest.MonkeyPatch
 
     def count(operand: Tensor, number: int) -> list[Tensor]:
         split_operands.append(number)
-        return split(operand, number)
+        return split_into_parts(operand, number)
 
     monkeypatch.setattr(product, "PARTS_FROM", 1)
     monkeypatch.setattr(product, "multiplies_parts_fast", lambda device: True)
-    monkeypatch.setattr(layout, "split", count)
+    monkeypatch.setattr(layout, "split_into_parts", count)
 
     def make(**options: Any) -> nn.Module:
         torch.manual_seed(0)

@@ -13,8 +13,9 @@ from torch import Tensor
 from likewise import losses
 from likewise._compat import is_built_with_onednn, multiply_with_onednn
 from likewise.formula import matmul as module
-from likewise.formula import multiply_columns, multiply_pairs, multiply_rows, split
-from likewise.formula.parts import multiply_parts
+from likewise.formula import multiply_columns, multiply_pairs, multiply_rows, split_into_parts
+from likewise.formula.parts import multiply_parts, repays_splitting
+from likewise.formula.similarities import SNR, Euclidean, SquaredEuclidean
 from likewise.metrics import prepared_rows, retrieval
 
 CALLS: list[int] = []
@@ -81,10 +82,23 @@ def test_values_of_any_layout(left: str, right: str) -> None:
     assert len(CALLS) == 3
 
 
-def test_added_numbers_and_a_factor() -> None:
+def test_added_numbers_and_a_factor(method: str) -> None:
     a, b, c = _random(30, 8), _random(50, 8), _random(1, 50)
     assert _is_close(multiply_rows(a, b, c, -2.0), -2.0 * a.double() @ b.double().T + c.double())
+    assert bool(CALLS) is (method == "oneDNN")  # sums of parts are rounded towards zero, and do not cancel
+    assert _is_close(multiply_rows(a, b, factor=-2.0), -2.0 * a.double() @ b.double().T)
     assert CALLS
+
+
+def test_distances_cancel(method: str) -> None:
+    """Equal embeddings have distance zero, so that their products must not be rounded in one direction."""
+    x = _random(40, 16)
+    for similarity in (Euclidean(), SquaredEuclidean(), SNR()):
+        similarity(x, x + 1.0)
+        assert bool(CALLS) is (method == "oneDNN"), similarity
+        CALLS.clear()
+    losses.ContrastiveLoss(similarity="euclidean", backend="chunked")(x, torch.arange(40) // 4)
+    assert bool(CALLS) is (method == "oneDNN")
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0])
@@ -183,12 +197,31 @@ def test_metrics() -> None:
 
 
 @pytest.mark.parametrize("method", ["parts"], indirect=True)
-@pytest.mark.parametrize("shape", [(64, 16, 80), (8, 400, 8)])  # one product of copies, and sums of six products
+@pytest.mark.parametrize("shape", [(64, 16, 80), (8, 400, 8), (8, 3000, 16)])  # copies, six products, chunks and a rest
 def test_parts_are_as_exact_as_float32(shape: tuple[int, int, int]) -> None:
     m, inner, n = shape
     a, b = torch.nn.functional.normalize(_random(m, inner)), torch.nn.functional.normalize(_random(n, inner))
     exact = a.double() @ b.double().T
     own, plain = (float((each.double() - exact).abs().max()) for each in (multiply_rows(a, b), a @ b.T))
     assert own <= 2.0 * plain + 2.0**-24
-    high, mid, low = (part.double() for part in split(a, 3))
+    high, mid, low = (part.double() for part in split_into_parts(a, 3))
     assert float((high + mid + low - a.double()).abs().max()) <= 2.0**-25
+
+
+@pytest.mark.parametrize("method", ["parts"], indirect=True)
+@pytest.mark.parametrize(
+    ("shape", "pays"),
+    [
+        ((8192, 512, 8192), True),
+        ((32768, 512, 4160), True),
+        ((1024, 512, 1024), False),  # too small
+        ((64, 512, 131072), False),  # splitting takes longer than the product
+        ((8192, 4096, 512), False),  # the same for a gradient
+        ((8192, 4096, 2048), True),
+        ((131072, 1024, 8192), False),  # too large
+    ],
+)
+def test_where_parts_pay(shape: tuple[int, int, int], pays: bool) -> None:
+    m, inner, n = shape
+    left, right = torch.empty(m, inner, device="meta"), torch.empty(n, inner, device="meta")
+    assert repays_splitting(left, right) is pays

@@ -182,6 +182,16 @@ edges = torch.cat([edges, -edges])
 near = torch.stack([edges, edges.nextafter(edges + torch.inf), edges.nextafter(edges - torch.inf)]).T
 others = torch.tensor([-torch.inf, torch.nan, 0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38]).expand(len(edges), -1)
 line = torch.cat([near.repeat(1, 50), others, near.flip(1)], dim=1)  # more than one tile
+alone = torch.cat([near, others], dim=1)  # every edge, its neighbors and the others, in programs that compare with one threshold
+for k, edge in enumerate(edges):
+    counts = ThresholdCounts.start(edge.repeat(1, 1))
+    count_on_device(alone[k : k + 1], counts, None)
+    above, reached = by_hand(alone[k : k + 1], counts.thresholds, 2)
+    assert torch.equal(counts.above, above) and torch.equal(counts.ties, reached - above), edge
+    if k % 6 == 0 or edge == edges.min():
+        counts = ThresholdCounts.start(edge.repeat(1, 256))
+        count_on_device(alone[k : k + 1].T.repeat(1, 256), None, counts)
+        assert (counts.above == above).all() and (counts.ties == reached - above).all(), edge
 for order in (torch.arange(len(edges)), torch.randperm(len(edges), generator=torch.Generator().manual_seed(0))):
     rows = ThresholdCounts.start(edges[None, order])  # programs of like thresholds, and of others
     count_on_device(line[order], rows, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chosen import GATHER_AT_ONCE
 from likewise.engines.installed import has_triton
@@ -27,7 +28,8 @@ COMPARE_UP_TO = 2**14
 def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -> PositiveIndex | None:
     r"""The positions of each anchor's positives, if labels determine them and no anchor has more than ``most``.
 
-    Labels are sorted, $O(B\log B)$; the host reads one number from the device, the largest number of positives.
+    Labels are sorted, $O(B\log B)$, or compared by a kernel on a GPU; the host waits once, for the largest and the smallest
+    number of positives.
 
     Args:
         batch: the batch.
@@ -89,7 +91,8 @@ def _pays_comparing(relation: Labels) -> bool:
     """Return whether comparing all labels takes less time than sorting them: on a GPU, for a batch against itself."""
     labels = relation.labels
     own = relation.reference_labels is None and relation.valid is None
-    return own and labels.is_cuda and 0 < len(labels) <= COMPARE_UP_TO and has_triton()
+    fits = own and labels.is_cuda and 0 < len(labels) <= COMPARE_UP_TO
+    return fits and not is_transformed() and has_triton()  # transforms wrap labels, which kernels cannot read
 
 
 def _compare_labels(labels: Tensor) -> tuple[int, PositiveIndex]:

@@ -122,7 +122,11 @@ class RowChunks:
         if self.has_matrix:
             return inputs[0][rows]
         left, right = inputs[0][rows], inputs[self.factors - 1]
-        return multiply_rows(left, right) if room is None else torch.mm(left, right.T, out=room[: len(left)])
+        return (
+            multiply_rows(left, right, cancels=self.squares > 0)
+            if room is None
+            else torch.mm(left, right.T, out=room[: len(left)])
+        )
 
     def _chunk(self, products: Tensor, rows: slice, others: Sequence[Tensor]) -> PairBatch:
         """Some rows of the batch, with the similarities of these products."""

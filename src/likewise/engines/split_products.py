@@ -17,7 +17,7 @@ from likewise.formula import (
     multiply_into_float32,
     multiply_rows,
     pair_parts,
-    split,
+    split_into_parts,
 )
 
 
@@ -67,7 +67,7 @@ class SplitFactors(NamedTuple):
     @classmethod
     def of(cls, rows: Tensor) -> SplitFactors:
         """Split rows."""
-        high, low = split(rows, 2)
+        high, low = split_into_parts(rows, 2)
         return cls(torch.cat([high, low, high], dim=1), torch.cat([high, high, low], dim=1))
 
     def multiply(self, some: slice) -> Tensor:
@@ -78,6 +78,6 @@ class SplitFactors(NamedTuple):
         """Add the gradient by the rows to a total, from that by the products of some rows."""
         d = self.left.shape[1] // 3
         halves = self.left[:, :d], self.left[:, d : 2 * d]
-        for part, rows in pair_parts(split(gradient, 2), halves):
+        for part, rows in pair_parts(split_into_parts(gradient, 2), halves):
             multiply_into_float32(part, rows, total[some])
             multiply_into_float32(part.T, rows[some], total)

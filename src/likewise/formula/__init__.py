@@ -153,11 +153,11 @@ from likewise.formula.operations import tanh as tanh
 from likewise.formula.pair_numbers import AtPositive as AtPositive
 from likewise.formula.pair_numbers import PerTriplet as PerTriplet
 from likewise.formula.parts import accumulates_in_float32 as accumulates_in_float32
-from likewise.formula.parts import add_products as add_products
+from likewise.formula.parts import add_part_products as add_part_products
 from likewise.formula.parts import multiplies_parts_fast as multiplies_parts_fast
 from likewise.formula.parts import multiply_into_float32 as multiply_into_float32
 from likewise.formula.parts import pair_parts as pair_parts
-from likewise.formula.parts import split as split
+from likewise.formula.parts import split_into_parts as split_into_parts
 from likewise.formula.pooling import BlendedCenters as BlendedCenters
 from likewise.formula.pooling import NearestCenter as NearestCenter
 from likewise.formula.pooling import Pooling as Pooling

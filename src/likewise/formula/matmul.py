@@ -18,7 +18,7 @@ from torch.nn import Parameter
 
 from likewise._compat import is_built_with_onednn, is_transformed
 from likewise._compat import multiply_with_onednn as multiply_with_onednn
-from likewise.formula.parts import multiply_parts, pays_parts, split
+from likewise.formula.parts import multiply_parts, pays_parts, split_into_parts
 from likewise.formula.precision import autocast_is_on
 
 LEAST_MULTIPLICATIONS = 2**22
@@ -34,7 +34,9 @@ FULL_WIDTH = 26
 """The first family of AMD's processors whose units are 512 bits wide (Zen 5)."""
 
 
-def multiply_rows(left: Tensor, right: Tensor, added: Tensor | None = None, factor: float = 1.0) -> Tensor:
+def multiply_rows(
+    left: Tensor, right: Tensor, added: Tensor | None = None, factor: float = 1.0, *, cancels: bool = False
+) -> Tensor:
     """Return ``factor · left rightᵀ + added``.
 
     Args:
@@ -42,6 +44,7 @@ def multiply_rows(left: Tensor, right: Tensor, added: Tensor | None = None, fact
         right: ``(n, d)``.
         added: a number per row of ``right``, ``(1, n)``.
         factor: multiplies the products.
+        cancels: whether the caller subtracts numbers of about the same size, as it does for distances.
 
     Examples:
         >>> multiply_rows(torch.eye(2), torch.tensor([[1.0, 2.0]]), torch.tensor([[0.5]]))
@@ -49,11 +52,12 @@ def multiply_rows(left: Tensor, right: Tensor, added: Tensor | None = None, fact
                 [2.5000]])
     """
     if beats_torch(left, right) and is_plain(left, right, *([] if added is None else [added])):
-        left = left if factor == 1.0 else factor * left
-        if not pays_parts(left, right):
-            return multiply_with_onednn(left, right, added)
-        product = multiply_parts(split(left, 3), split(right, 3))
-        return product if added is None else product.add_(added)
+        if pays_onednn(left, right):
+            return multiply_with_onednn(left if factor == 1.0 else factor * left, right, added)
+        if added is None and not cancels:
+            parts = split_into_parts(left, 3)
+            product = multiply_parts(parts, parts if right is left else split_into_parts(right, 3))
+            return product if factor == 1.0 else product.mul_(factor)
     if added is not None:
         return torch.addmm(added, left, right.T, alpha=factor)
     return left @ right.T if factor == 1.0 else factor * (left @ right.T)
@@ -74,7 +78,9 @@ def multiply_columns(left: Tensor, right: Tensor) -> Tensor:
     if not (beats_torch(left.T, right.T) and is_plain(left, right)):
         return left.T @ right
     if pays_parts(left.T, right.T):
-        return multiply_parts([each.T for each in split(left, 3)], [each.T for each in split(right, 3)])
+        return multiply_parts(
+            [each.T for each in split_into_parts(left, 3)], [each.T for each in split_into_parts(right, 3)]
+        )
     if left.shape[1] < LEAST_ROWS:
         return left.T @ right
     if right.shape[1] < WIDE:

@@ -139,7 +139,7 @@ class Similarity(ABC):
 
     def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
         """The matrix of similarities, ``(m, n)``, of the result of `factors`; rows of either give the corresponding chunk."""
-        products = multiply_pairs(left, right)
+        products = multiply_pairs(left, right, cancels=self.uses_squares)
         if not self.uses_squares:
             unused = products.new_empty(0)
             return self.of_products(products, unused, unused)

@@ -113,7 +113,7 @@ def _find_scale(threshold):
     before = bits + tl.where(is_negative, 1, -1)
     # the exponent of the smaller of the two numbers
     exponent = tl.where(is_negative, bits, before) >> 23 & 255
-    can = (bits != 0) & (exponent >= 22) & ((bits & 0x7F800000) != 0x7F800000)
+    can = (bits != 0) & (exponent >= 22) & ((bits & 0x7F800000) != 0x7F800000) & ((before & 0x7F800000) != 0x7F800000)
     can = can & ~(is_negative & ((bits & 0x7FFFFF) == 0))
     power = tl.where(can, 276 - exponent, 127)
     scale = (power << 23).to(tl.float32, bitcast=True)

@@ -215,7 +215,7 @@ class _HistogramGradients:
         return self.job.folds.symmetric
 
     def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], summands: int) -> Tensor:
-        """Return the gradient by the similarities of a rectangle: ``(rows, 1 or 2, columns)``."""
+        """Return the gradient by the similarities of a rectangle: ``(rows, summands, columns)``."""
         operands = self.job.layout.operands
         kernels, values = self.job.find_kernels(self.symmetric, summands)
         shape = operands.choose_tiles(rows[1] - rows[0], columns[1] - columns[0], SINGLE_SHAPES)

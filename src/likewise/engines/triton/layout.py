@@ -21,11 +21,11 @@ from likewise.formula import (
     Pooled,
     Relation,
     TableUse,
-    add_products,
+    add_part_products,
     multiply_into_float32,
     pair_parts,
     s,
-    split,
+    split_into_parts,
 )
 
 MIN_SORTED_PAIRS = 2**20
@@ -190,7 +190,7 @@ class Layout:
     def _split(self, operand: Tensor) -> list[Tensor]:
         """Return the parts of an operand that gradients are multiplied with."""
         if self.product.in_parts:
-            return split(operand, 3)
+            return split_into_parts(operand, 3)
         # gradients exceed the range of float16
         return [operand.float() if operand.dtype == torch.float16 else operand]
 
@@ -217,7 +217,7 @@ def multiply(gradients: Tensor, parts: list[Tensor], total: Tensor | None = None
     """Multiply gradients of pairs, ``(rows, summands, columns)``, with the parts of the columns' operand; add to a total."""
     summands = gradients.unbind(1)
     if len(parts) > 1:
-        return add_products(pair_parts(summands, parts), total)
+        return add_part_products(pair_parts(summands, parts), total)
     for summand in summands:
         total = multiply_into_float32(summand, parts[0], total)
     assert total is not None
@@ -227,7 +227,7 @@ def multiply(gradients: Tensor, parts: list[Tensor], total: Tensor | None = None
 def multiply_transposed(gradients: Tensor, parts: list[Tensor], total: Tensor | None = None) -> Tensor:
     """Multiply gradients of pairs, transposed, with the parts of the rows' operand; add to a total if given."""
     if len(parts) > 1:
-        return add_products([(summand.T, part) for summand, part in pair_parts(gradients.unbind(1), parts)], total)
+        return add_part_products([(summand.T, part) for summand, part in pair_parts(gradients.unbind(1), parts)], total)
     # both summands of a row are multiplied with the row of the operand, so that one product adds them
     summands = gradients.shape[1]
     repeated = parts[0] if summands == 1 else parts[0].repeat_interleave(summands, dim=0)
