@@ -26,14 +26,14 @@ MAY_IMPORT = {
     "sanitize": {"yaml"},
     "checksums": {"torch"},
     "_compat": {"torch"},
-    "tiles": set(),
+    "triton_tools": {"torch"},
     "distributed": {"_compat", "torch"},
     "formula": {"_compat", "distributed", "torch"},
-    "engines": {"_compat", "distributed", "formula", "tiles", "torch"},
+    "engines": {"_compat", "distributed", "formula", "triton_tools", "torch"},
     "miners": {"_compat", "formula", "engines", "torch"},
     "losses": {"_compat", "distributed", "formula", "engines", "miners", "text", "torch"},
     "functional": {"_compat", "formula", "losses", "miners", "torch"},
-    "metrics": {"distributed", "formula", "progress", "tiles", "torch", "numpy"},
+    "metrics": {"distributed", "formula", "progress", "triton_tools", "torch", "numpy"},
     "linear": {"formula", "engines", "losses", "torch", "numpy", "scipy", "sklearn"},
     "data": {"files", "metrics", "progress", "sanitize", "torch", "numpy", "PIL", "scipy", "pyarrow", "filelock"},
     "trunks": {
@@ -114,7 +114,7 @@ MAY_IMPORT = {
     "testing": {"_compat", "formula", "engines", "losses", "miners", "torch", "pytest", "hypothesis"},
 }
 INSIDE = {
-    "tiles.py": {"triton"},
+    "triton_tools.py": {"triton"},
     "metrics/triton_counts.py": {"triton"},
     "metrics/triton_products.py": {"triton"},
     "metrics/triton_ranks.py": {"triton"},

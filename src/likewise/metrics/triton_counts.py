@@ -13,13 +13,13 @@ zero, or at negative powers of two, and those of other dtypes compare with the t
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from likewise.triton_tools import use_device
 
 if TYPE_CHECKING:
     from likewise.metrics.threshold_counts import ThresholdCounts
@@ -229,8 +229,7 @@ def _launch(lines: Tensor, counts: ThresholdCounts, tile: Tile, excluded: tuple[
     thresholds = min(tile.thresholds, -(-count // 5) * 5)
     grid = (triton.cdiv(height, tile.lines) * triton.cdiv(count, thresholds), triton.cdiv(length, tile.segment))
     first, stop = (lines, lines) if excluded is None else excluded
-    # Triton launches on the current device
-    with nullcontext() if lines.device.type != "cuda" else torch.cuda.device(lines.device):
+    with use_device(lines.device):
         _count[grid](
             lines, *lines.stride(), height, length, counts.thresholds, counts.above, counts.ties, count,
             counts.thresholds.stride(0), first, stop, tile.lines, tile.width, tile.lanes, tile.segment, thresholds,

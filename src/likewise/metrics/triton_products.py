@@ -5,12 +5,12 @@ products of their parts, up to 2^−24 of it, as much as float32 rounds.  They a
 The units truncate where they accumulate, so that sums over a few dimensions are added by instructions that round.
 
 The order of all sums is the same for every pair, wherever it stands and however large the matrices are, and it is symmetric:
-exchanging the two vectors gives the same number.  This is why no library computes the product.
+exchanging the two vectors gives the same number.  This is why no library computes the product, as it does for losses in
+`likewise.formula.parts`.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import torch
@@ -19,7 +19,7 @@ import triton.language as tl
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
-from likewise.tiles import place, place_above
+from likewise.triton_tools import place, place_above, use_device
 
 DEPTH_MULTIPLE = 64
 """Parts are padded with zeros to a multiple of this number of dimensions."""
@@ -128,14 +128,13 @@ def multiply_in_parts(left: Tensor, right: Tensor, out: Tensor | None = None, en
     is_same = right.data_ptr() == left.data_ptr() and right.shape == left.shape and right.stride() == left.stride()
     chunk = fit_rows(2 * entries if is_same else entries, per_row=left.shape[1])
     chunk = max(1, chunk // TILE.side) * TILE.side
-    # Triton launches on the current device
-    with nullcontext() if left.device.type != "cuda" else torch.cuda.device(left.device):
+    with use_device(left.device):
         for rows in split_rows(len(left), chunk):
             left_parts = split_parts(left[rows])
             for columns in split_rows(len(right), chunk):
                 is_diagonal = is_same and rows == columns
                 right_parts = left_parts if is_diagonal else split_parts(right[columns])
-                multiply_parts(left_parts, right_parts, out[rows, columns], is_diagonal)
+                write_products(left_parts, right_parts, out[rows, columns], is_diagonal)
     return out
 
 
@@ -154,7 +153,7 @@ def pad_depth(width: int) -> int:
     return -(-width // DEPTH_MULTIPLE) * DEPTH_MULTIPLE
 
 
-def multiply_parts(left: Tensor, right: Tensor, out: Tensor, is_symmetric: bool) -> None:
+def write_products(left: Tensor, right: Tensor, out: Tensor, is_symmetric: bool) -> None:
     """Write the products of parts into a matrix; ``is_symmetric`` if both are the same."""
     (m, _, depth), n = left.shape, len(right)
     assert out.stride(1) == 1

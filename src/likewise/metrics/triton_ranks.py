@@ -5,14 +5,13 @@ For a few thousand samples, to launch an operation takes longer than to compute 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from likewise.metrics.triton_products import multiply_parts, pad_depth, split_value
+from likewise.metrics.triton_products import pad_depth, split_value, write_products
+from likewise.triton_tools import use_device
 
 MAX_DIMENSIONS = 4096
 """Dimensions up to which a program prepares whole rows."""
@@ -110,7 +109,7 @@ def sort_labels(labels: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     n = len(labels)
     labels = labels.contiguous()
     out = torch.empty(4, n, dtype=torch.int64, device=labels.device)
-    with _use_device(labels):
+    with use_device(labels.device):
         _sort_labels[(triton.cdiv(n, 16),)](labels, out, n, 16, 128)
     order, first, stop, sizes = out.unbind()
     return order, first, stop, sizes
@@ -130,11 +129,11 @@ def multiply_prepared(rows: Tensor, order: Tensor, normalizes: bool, out: Tensor
     depth = pad_depth(width)
     parts = torch.empty(len(out), 3, depth, dtype=torch.bfloat16, device=rows.device)
     sums = torch.empty(n, dtype=torch.float64, device=rows.device)
-    with _use_device(rows):
+    with use_device(rows.device):
         _prepare_parts[(len(out),)](
             rows, rows.stride(0), order, parts, sums, n, width, depth, triton.next_power_of_2(depth), normalizes
         )
-        multiply_parts(parts, parts, out, True)
+        write_products(parts, parts, out, True)
     return sums
 
 
@@ -150,7 +149,7 @@ def sort_positives(similarities: Tensor, bounds: tuple[Tensor, Tensor], count: i
     thresholds = similarities.new_empty(count, n)
     sums = torch.empty(n, dtype=torch.float64, device=similarities.device)
     rows = max(1, 1024 // width)
-    with _use_device(similarities):
+    with use_device(similarities.device):
         _sort_positives[(triton.cdiv(n, rows),)](
             similarities, similarities.stride(0), *bounds, thresholds, sums, n, count, rows, width
         )
@@ -163,15 +162,8 @@ def list_ties(above: Tensor, ties: Tensor, counts: Tensor, most: int) -> Tensor:
     The numbers are those of `WholeRanks`, in any order.
     """
     out = torch.zeros(1 + 5 * most, dtype=torch.int32, device=ties.device)
-    with _use_device(ties):
+    with use_device(ties.device):
         _list_ties[(triton.cdiv(ties.numel(), 1024),)](
             above, ties, counts, out, ties.shape[1], ties.numel(), most, 1024
         )
     return out
-
-
-def _use_device(tensor: Tensor) -> AbstractContextManager[object]:
-    """Make the tensor's GPU the current device, on which Triton launches."""
-    if tensor.device.type != "cuda" or tensor.device.index == torch.cuda.current_device():
-        return nullcontext()
-    return torch.cuda.device(tensor.device)

@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from likewise._compat import is_transformed
-from likewise.engines.triton.kernels import use_device
+from likewise.triton_tools import use_device
 
 COLUMNS = 256
 """Classes of one program, at most."""

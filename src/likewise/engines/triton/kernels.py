@@ -6,7 +6,6 @@ import functools
 import itertools
 import linecache
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -15,8 +14,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from likewise import tiles
+from likewise import triton_tools
 from likewise.engines.triton import device_functions
+from likewise.triton_tools import use_device
 
 Kernel: TypeAlias = Any
 """A function that Triton compiles."""
@@ -38,8 +38,8 @@ def compile_source(source: str) -> Kernel:
     namespace: dict[str, Any] = {
         "tl": tl,
         "triton": triton,
-        "_place": tiles.place,
-        "_place_above": tiles.place_above,
+        "_place": triton_tools.place,
+        "_place_above": triton_tools.place_above,
         **{name: getattr(device_functions, name) for name in names},
     }
     exec(compile(source, filename, "exec"), namespace)
@@ -74,16 +74,6 @@ def launch(
     with use_device(device):
         # fused multiply-adds are Triton's default, which version 3.9 announces to change
         kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages, enable_fp_fusion=True, **limit)
-
-
-_NOTHING = nullcontext()
-
-
-def use_device(device: torch.device) -> AbstractContextManager[object]:
-    """Make a GPU the current device, on which Triton launches; do nothing if it already is, or if it is not a GPU."""
-    if device.type != "cuda" or device.index == torch.cuda.current_device():
-        return _NOTHING
-    return torch.cuda.device(device)
 
 
 # ------------------------------------------------------------------------------------------------ tiles

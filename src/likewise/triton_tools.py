@@ -1,9 +1,21 @@
-"""The order in which the programs of a Triton kernel compute the tiles of a matrix.  Needs Triton."""
+"""What the Triton kernels of engines and metrics share: their device, and the order of their tiles.  Needs Triton."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
 import triton
 import triton.language as tl
+
+_NOTHING = nullcontext()
+
+
+def use_device(device: torch.device) -> AbstractContextManager[object]:
+    """Make a GPU the current device, on which Triton launches; do nothing if it already is, or if it is not a GPU."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return _NOTHING
+    return torch.cuda.device(device)
 
 
 @triton.jit
