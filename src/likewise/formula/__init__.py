@@ -162,6 +162,8 @@ from likewise.formula.pooling import BlendedCenters as BlendedCenters
 from likewise.formula.pooling import NearestCenter as NearestCenter
 from likewise.formula.pooling import Pooling as Pooling
 from likewise.formula.pooling import SummedCenters as SummedCenters
+from likewise.formula.precision import are_built_in as are_built_in
+from likewise.formula.precision import exactly as exactly
 from likewise.formula.precision import full_precision as full_precision
 from likewise.formula.precision import half_of_products as half_of_products
 from likewise.formula.products import multiply_pairs as multiply_pairs

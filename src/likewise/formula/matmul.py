@@ -19,7 +19,7 @@ from torch.nn import Parameter
 from likewise._compat import is_built_with_onednn, is_transformed
 from likewise._compat import multiply_with_onednn as multiply_with_onednn
 from likewise.formula.parts import multiply_parts, pays_parts, split_into_parts
-from likewise.formula.precision import autocast_is_on
+from likewise.formula.precision import autocast_is_on, exactly
 
 LEAST_MULTIPLICATIONS = 2**22
 """Multiplications of a product for which oneDNN saves more time than its call costs."""
@@ -59,8 +59,9 @@ def multiply_rows(
             product = multiply_parts(parts, parts if right is left else split_into_parts(right, 3))
             return product if factor == 1.0 else product.mul_(factor)
     if added is not None:
-        return torch.addmm(added, left, right.T, alpha=factor)
-    return left @ right.T if factor == 1.0 else factor * (left @ right.T)
+        return exactly(torch.addmm(added, left, right.T, alpha=factor))
+    product = exactly(left @ right.T)
+    return product if factor == 1.0 else factor * product
 
 
 def multiply_columns(left: Tensor, right: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from likewise.formula import (
     RelationLike,
     Similarity,
     SimilarityLike,
+    are_built_in,
     as_similarity,
     batch_from_embeddings,
     batch_from_similarities,
@@ -179,7 +180,7 @@ class PairLoss(nn.Module):
         replayed = replay(self, embeddings, labels, references, reference_labels) if relation is None else None
         if replayed is not None:
             return replayed
-        with full_precision(embeddings):
+        with full_precision(embeddings, marked=are_built_in(self, self.similarity)):
             batch = self.make_batch(embeddings, labels, references, reference_labels, relation)
             return self.value(batch.index_pairs() if is_paired else batch)
 

@@ -18,6 +18,7 @@ from likewise.formula import (
     Similarity,
     TermValues,
     Triplets,
+    exactly,
     hyper,
     unit,
     whole_number,
@@ -94,7 +95,7 @@ class PDDMLoss(PairLoss):
         dtype = left.dtype
 
         def apply(layer: nn.Linear, rows: Tensor) -> Tensor:
-            return nn.functional.linear(rows, layer.weight.to(dtype), layer.bias.to(dtype))
+            return exactly(nn.functional.linear(rows, layer.weight.to(dtype), layer.bias.to(dtype)))
 
         difference = torch.relu(apply(self.of_difference, unit((left - right).abs())))
         position = torch.relu(apply(self.of_position, unit(0.5 * (left + right))))

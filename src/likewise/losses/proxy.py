@@ -30,6 +30,7 @@ from likewise.formula import (
     TermValues,
     add_up,
     count,
+    exactly,
     hyper,
     logsumexp,
     option,
@@ -204,7 +205,7 @@ class ProxyRepulsionLoss(ProxyLoss):
         """Compare proxies by their cosines, or through the batch: ``(W Xᵀ)(X Wᵀ)``."""
         if not self.through_samples:
             return super().between_proxies(samples, proxies)
-        group, seen = current_group(), unit(samples) @ unit(proxies).T  # (samples, proxies)
+        group, seen = current_group(), exactly(unit(samples) @ unit(proxies).T)  # (samples, proxies)
         return Dot(), group.gather(seen, group.rows(seen)).T
 
     def declare(self) -> dict[Between, Declaration]:

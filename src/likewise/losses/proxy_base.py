@@ -25,6 +25,7 @@ from likewise.formula import (
     RowGradients,
     Similarity,
     Term,
+    are_built_in,
     as_similarity,
     check_classes,
     check_hyperparameters,
@@ -249,7 +250,7 @@ class ProxyLoss(nn.Module):
         if replayed is not None:
             return replayed
         half = self.half_of_products(embeddings)
-        with full_precision(embeddings):
+        with full_precision(embeddings, marked=are_built_in(self)):
             return self.value(*self.check_batch(embeddings, labels), half=half)
 
     def half_of_products(self, embeddings: Tensor) -> torch.dtype | None:

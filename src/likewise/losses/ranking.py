@@ -15,6 +15,7 @@ from likewise.formula import (
     Similarity,
     SquaredEuclidean,
     TermValues,
+    exactly,
     hyper,
     s,
 )
@@ -89,7 +90,7 @@ class HistogramLoss(PairLoss):
         group = batch.group
         n_positives, n_negatives = group.totals([positives.sum(), negatives.sum()])
         reached = group.total(of_positives.sum(dim=0)).cumsum(dim=0) / n_positives.clamp_min(1)
-        value = (of_negatives / n_negatives.clamp_min(1)) @ reached
+        value = exactly((of_negatives / n_negatives.clamp_min(1)) @ reached)
         # the batch is one unit, counted at its first anchor
         first = (torch.arange(len(value), device=value.device) == 0) & (group.rank == 0)
         exists = first & (n_positives > 0) & (n_negatives > 0)

@@ -20,6 +20,7 @@ from likewise.formula import (
     Similarity,
     check_squared_norms,
     embeddings_of,
+    exactly,
     full_precision,
     hyper,
     largest,
@@ -192,7 +193,7 @@ class AntiCollapseLoss(EmbeddingLoss):
         """Minus the coding rate."""
         rows, group = unit(samples), current_group()
         dim = rows.shape[1]
-        gram, number = group.total(rows.T @ rows), group.total(torch.ones_like(rows[:, 0]).sum())
+        gram, number = group.total(exactly(rows.T @ rows)), group.total(torch.ones_like(rows[:, 0]).sum())
         code = torch.eye(dim, dtype=rows.dtype, device=rows.device) + gram * (dim / self.epsilon**2) / number
         # the matrix is positive definite with eigenvalues of one at least
         value: Tensor = -torch.linalg.cholesky(code).diagonal().log().sum()

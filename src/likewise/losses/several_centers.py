@@ -16,6 +16,7 @@ from likewise.formula import (
     Pooling,
     Regularizer,
     check_classes,
+    exactly,
     full_precision,
     hyper,
     labels_of,
@@ -190,7 +191,7 @@ class SoftTripleLoss(ProxyLoss):
         """The cosines among each class's centers, ``(classes · K, d) -> (classes, K, K)``, in float32 at least."""
         wide = centers if centers.dtype == torch.float64 else centers.float()
         by_class = unit(wide).reshape(-1, self.centers, self.embedding_dim)
-        return by_class @ by_class.transpose(1, 2)
+        return exactly(by_class @ by_class.transpose(1, 2))
 
     def centers_left(self, threshold: float = 0.01) -> Tensor:
         """The number of distinct centers of each class, ``(C,)``.

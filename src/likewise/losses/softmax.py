@@ -18,6 +18,7 @@ from likewise.formula import (
     PerReference,
     check_squared_norms,
     cos,
+    exactly,
     hyper,
     option,
     s,
@@ -174,7 +175,7 @@ class LargeMarginSoftmaxLoss(ProxyLoss):
 
     def logits_of(self, samples: Tensor, classes: slice) -> Tensor:
         """Inner products."""
-        return samples @ self.proxies[classes].to(samples.dtype).T
+        return exactly(samples @ self.proxies[classes].to(samples.dtype).T)
 
 
 def embedding_norm(batch: PairBatch) -> Tensor:

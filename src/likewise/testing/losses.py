@@ -346,6 +346,20 @@ class LossContract:
         tolerance = 2.0**-9 if hasattr(loss, "proxies") else 0.0
         torch.testing.assert_close(under.detach(), expected, rtol=tolerance, atol=0.0)
 
+    @loop_over("backend", ["auto", "chunked", "dense"])
+    def test_backward_inside_autocast_is_in_full_precision(self, case: LossCase, backend: str) -> None:
+        """The gradient does not depend on autocast where ``backward`` is called; torch would round products in it."""
+        embeddings, labels = make_batch("balanced")
+        loss, found = case.make(backend=backend), []
+        for enabled in (False, True):
+            leaf = embeddings.float().requires_grad_()
+            torch.manual_seed(0)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                value = copy.deepcopy(loss)(leaf, labels)
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+                found.append(torch.autograd.grad(value.sum(), leaf, allow_unused=True)[0])
+        assert found[0] is found[1] or torch.equal(*found)
+
     @loop_over(
         "change, error, message",
         [
