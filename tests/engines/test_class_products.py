@@ -54,7 +54,7 @@ def outcome(x: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
 
 @pytest.mark.parametrize("m", [1, 5, 31, 70])
 @pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.usefixtures("triton_tools")
+@pytest.mark.usefixtures("tiles")
 def test_angular_loss(m: int, labels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, classes = draw(m, labels)
     found = outcome(x, classes)
@@ -99,7 +99,7 @@ def test_a_gradient_inside_other_transforms() -> None:
     torch.func.grad(differentiate)(torch.ones(2))
 
 
-@pytest.mark.usefixtures("triton_tools")
+@pytest.mark.usefixtures("tiles")
 def test_sums() -> None:
     x, labels = draw(50, "any number")
     batch = PairBatch(Labels(labels), Cosine(), anchors=x)
@@ -129,7 +129,7 @@ def test_halves_of_float32() -> None:
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=2e-5)
 
 
-@pytest.mark.usefixtures("triton_tools")
+@pytest.mark.usefixtures("tiles")
 def test_angular_loss_of_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(class_products, "make_factors", lambda rows, half: SplitFactors.of(rows))
     x, labels = draw(70, "four each", torch.float32)

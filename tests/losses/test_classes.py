@@ -167,6 +167,20 @@ def test_a_memory_of_samples_with_gaps():
 
 
 @pytest.mark.usefixtures("tiny")
+def test_backward_of_chunks_inside_autocast():
+    loss = make("arc-face", "chunked").float()
+    embeddings, labels = batch()
+    grads = []
+    for enabled in (False, True):
+        leaf = embeddings.detach().float().requires_grad_()
+        value = loss(leaf, labels)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            value.backward()
+        grads.append(leaf.grad)
+    assert torch.equal(*grads)
+
+
+@pytest.mark.usefixtures("tiny")
 @loop_over("dtype", [torch.bfloat16, torch.float16])
 @loop_over("name", ["arc-face", "softmax-bias", "sub-center", "proxy-anchor", "soft-triple"])
 def test_half_precision_proxies(name: str, dtype: torch.dtype):

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from likewise.protocols import rank, tournament
-from likewise.report import Compared, Study, StudyFigure, StudyTable, write_report, write_study
+from likewise.report import Compared, Study, StudyFigure, StudyTable, write_report, write_study, writing
 from likewise.report.blocks import Cell, Table, Text
 from likewise.report.writing import render
 from tests.report.browser import Browser
@@ -171,3 +171,11 @@ def test_the_console_stays_silent_in_light_and_dark_and_on_paper(
     if "empty" not in write.__name__:
         assert len(re.findall(rb"/Type\s*/Page\b", browser.print())) >= 3
     assert browser.complaints == []
+
+
+def test_every_class_of_the_page_has_a_style() -> None:
+    folder = Path(writing.__file__).parent
+    template, style = (folder / "page.html.jinja").read_text(), (folder / "page.css").read_text()
+    names = {name for names in re.findall(r'class="([^"{]*)"', template) for name in names.split()}
+    assert "tiles" in names
+    assert not {name for name in names if f".{name}" not in style}

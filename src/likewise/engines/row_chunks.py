@@ -113,7 +113,7 @@ class RowChunks:
     def _room(self) -> Tensor | None:
         """A buffer for the products of every chunk; only torch's own products are written into one."""
         left, right = self.inputs[0][self.cut[0]], self.inputs[self.factors - 1]
-        if self.has_matrix or beats_torch(left, right):
+        if self.has_matrix or (beats_torch(left, right) and not (left.is_cuda and self.squares)):
             return None
         return left.new_empty(len(left), len(right))
 

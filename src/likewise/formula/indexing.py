@@ -54,7 +54,8 @@ def inner_products(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -
     """
     shape = broadcast_shape(rows, columns)
     if _is_chunk(rows, columns):
-        return multiply_pairs(take_rows(left, rows.reshape(-1)), take_rows(right, columns.reshape(-1))).view(shape)
+        some, others = take_rows(left, rows.reshape(-1)), take_rows(right, columns.reshape(-1))
+        return multiply_pairs(some, others, cancels=True).view(shape)  # callers subtract them from squares
     rows, columns = rows.expand(shape).reshape(-1), columns.expand(shape).reshape(-1)
     return (take_rows(left, rows) * take_rows(right, columns)).sum(dim=1).view(shape)
 

@@ -6,7 +6,7 @@ a dozen times as fast as float32, they take half of the time.  Measured on an H2
 (``python -m benchmarks.engines.parts``): 0.72 against 1.46 ms with the splitting, an error of 2.1e-8 against 1.8e-8.
 
 Tensor cores round sums towards zero, so that sums of products of one sign are up to 6e-7 too small; where a product is
-subtracted from a number of its size, torch's float32 product is used.  Infinite numbers, and those near the largest one,
+subtracted from a number of its size, torch's float32 product is used, except for gradients.  Infinite numbers, and those near the largest one,
 give NaN; of numbers below 1e-33 some digits are lost.
 
 `likewise.metrics.triton_products` multiplies parts in one order for all pairs, for metrics, which compare similarities

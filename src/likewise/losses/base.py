@@ -26,6 +26,7 @@ from likewise.formula import (
     check_hyperparameters,
     check_reduction,
     full_precision,
+    has_similarity_hook,
     hyper,
     label_views,
     one_of,
@@ -180,7 +181,7 @@ class PairLoss(nn.Module):
         replayed = replay(self, embeddings, labels, references, reference_labels) if relation is None else None
         if replayed is not None:
             return replayed
-        with full_precision(embeddings, marked=are_built_in(self, self.similarity)):
+        with full_precision(embeddings, marked=are_built_in(self, self.similarity) and not has_similarity_hook()):
             batch = self.make_batch(embeddings, labels, references, reference_labels, relation)
             return self.value(batch.index_pairs() if is_paired else batch)
 

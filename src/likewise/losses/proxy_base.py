@@ -34,6 +34,7 @@ from likewise.formula import (
     embeddings_of,
     full_precision,
     half_of_products,
+    has_similarity_hook,
     hyper,
     logsumexp,
     one_of,
@@ -250,7 +251,7 @@ class ProxyLoss(nn.Module):
         if replayed is not None:
             return replayed
         half = self.half_of_products(embeddings)
-        with full_precision(embeddings, marked=are_built_in(self)):
+        with full_precision(embeddings, marked=are_built_in(self) and not has_similarity_hook()):
             return self.value(*self.check_batch(embeddings, labels), half=half)
 
     def half_of_products(self, embeddings: Tensor) -> torch.dtype | None:

@@ -196,7 +196,7 @@ class AntiCollapseLoss(EmbeddingLoss):
         gram, number = group.total(exactly(rows.T @ rows)), group.total(torch.ones_like(rows[:, 0]).sum())
         code = torch.eye(dim, dtype=rows.dtype, device=rows.device) + gram * (dim / self.epsilon**2) / number
         # the matrix is positive definite with eigenvalues of one at least
-        value: Tensor = -torch.linalg.cholesky(code).diagonal().log().sum()
+        value: Tensor = -exactly(torch.linalg.cholesky(code)).diagonal().log().sum()
         return value
 
     def extra_repr(self) -> str:
