@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from itertools import product
 
 import pytest
 import torch
+from tests.metrics.interpreter import run_interpreted
 from torch import Tensor
 
 from likewise.metrics import merged_counts, retrieval, threshold_counts
@@ -209,10 +207,7 @@ print("counted")
 
 def test_triton_kernel_in_the_interpreter():
     """Triton's interpreter runs the kernel on the CPU; it must be enabled before Triton is imported."""
-    pytest.importorskip("triton")
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    result = subprocess.run([sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True)
-    assert result.stdout.strip() == "counted", result.stderr
+    assert run_interpreted(KERNEL) == "counted"
 
 
 def test_no_positive_among_the_first():

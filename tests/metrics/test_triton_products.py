@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
+from tests.metrics.interpreter import run_interpreted
 
 from likewise.formula import Cosine
 from likewise.metrics import prepared_rows, symmetric_ranks
@@ -68,11 +66,7 @@ print("multiplied")
 
 
 def test_products_in_the_interpreter():
-    pytest.importorskip("triton")
-    # NumPy, which multiplies the tiles, rounds by the place in a tile with fused operations
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OPENBLAS_CORETYPE": "Prescott", "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True)
-    assert result.stdout.strip() == "multiplied", result.stderr
+    assert run_interpreted(KERNEL) == "multiplied"
 
 
 def test_parts_leave_room_for_prepared_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
-import pytest
+from tests.metrics.interpreter import run_interpreted
 
 KERNEL = """
 import torch
@@ -82,7 +78,4 @@ print("ranked")
 
 
 def test_kernels_in_the_interpreter():
-    pytest.importorskip("triton")
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OPENBLAS_CORETYPE": "Prescott", "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True)
-    assert result.stdout.strip() == "ranked", result.stderr
+    assert run_interpreted(KERNEL) == "ranked"
