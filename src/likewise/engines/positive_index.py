@@ -59,8 +59,10 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
         return known if known.index.shape[1] <= most else None
     if batch.group is SINGLE_PROCESS and _pays_comparing(relation):
         needed, found = _compare_labels(relation.labels)
-        if needed > most or needed <= FEW[-1]:
-            return None if needed > most else found
+        if needed > most:
+            return None
+        if needed <= FEW[-1]:
+            return found
     order, first, number, place = _find_runs(relation)
     if place is not None:  # an anchor is in the run of its class but does not count as a positive of itself
         inside = (place >= 0) & (place < number)

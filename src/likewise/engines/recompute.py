@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from likewise._compat import is_transformed
-from likewise.formula import full_precision
+from likewise.formula import ALIGNMENT, full_precision
 
 Results = Sequence[Tensor | None]
 
@@ -31,8 +31,8 @@ COPIES = 10
 LEAST_ROWS = 16
 """The smallest number of rows of a chunk: a smaller chunk would read all references for too little work."""
 
-ALIGNMENT, ALIGNED_FROM = 8, 64
-"""The rows of a large chunk are a multiple of eight: other products are slow in half precision."""
+ALIGNED_FROM = 64
+"""Rows from which the number of rows of a chunk is a multiple of `likewise.formula.ALIGNMENT`."""
 
 BUSY_ROWS = 4096
 """Rows of a table whose gradient keeps all multiprocessors of a GPU busy."""

@@ -113,7 +113,7 @@ class RowChunks:
     def _room(self) -> Tensor | None:
         """A buffer for the products of every chunk; only torch's own products are written into one."""
         left, right = self.inputs[0][self.cut[0]], self.inputs[self.factors - 1]
-        if self.has_matrix or (beats_torch(left, right) and not (left.is_cuda and self.squares)):
+        if self.has_matrix or beats_torch(left, right, cancels=self.squares > 0):
             return None
         return left.new_empty(len(left), len(right))
 
@@ -122,11 +122,9 @@ class RowChunks:
         if self.has_matrix:
             return inputs[0][rows]
         left, right = inputs[0][rows], inputs[self.factors - 1]
-        return (
-            multiply_rows(left, right, cancels=self.squares > 0)
-            if room is None
-            else torch.mm(left, right.T, out=room[: len(left)])
-        )
+        if room is None:
+            return multiply_rows(left, right, cancels=self.squares > 0)
+        return torch.mm(left, right.T, out=room[: len(left)])
 
     def _chunk(self, products: Tensor, rows: slice, others: Sequence[Tensor]) -> PairBatch:
         """Some rows of the batch, with the similarities of these products."""

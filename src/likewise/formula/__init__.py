@@ -152,6 +152,7 @@ from likewise.formula.operations import sin as sin
 from likewise.formula.operations import tanh as tanh
 from likewise.formula.pair_numbers import AtPositive as AtPositive
 from likewise.formula.pair_numbers import PerTriplet as PerTriplet
+from likewise.formula.parts import ALIGNMENT as ALIGNMENT
 from likewise.formula.parts import accumulates_in_float32 as accumulates_in_float32
 from likewise.formula.parts import add_part_products as add_part_products
 from likewise.formula.parts import multiplies_parts_fast as multiplies_parts_fast

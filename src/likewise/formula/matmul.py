@@ -51,13 +51,13 @@ def multiply_rows(
         tensor([[1.5000],
                 [2.5000]])
     """
-    if beats_torch(left, right) and is_plain(left, right, *([] if added is None else [added])):
+    cancels = cancels or added is not None
+    if beats_torch(left, right, cancels=cancels) and is_plain(left, right, *([] if added is None else [added])):
         if pays_onednn(left, right):
             return multiply_with_onednn(left if factor == 1.0 else factor * left, right, added)
-        if added is None and not cancels:
-            parts = split_into_parts(left, 3)
-            product = multiply_parts(parts, parts if right is left else split_into_parts(right, 3))
-            return product if factor == 1.0 else product.mul_(factor)
+        parts = split_into_parts(left, 3)
+        product = multiply_parts(parts, parts if right is left else split_into_parts(right, 3))
+        return product if factor == 1.0 else product.mul_(factor)
     if added is not None:
         return exactly(torch.addmm(added, left, right.T, alpha=factor))
     product = exactly(left @ right.T)
@@ -89,10 +89,11 @@ def multiply_columns(left: Tensor, right: Tensor) -> Tensor:
     return multiply_with_onednn(left.T, right.T)
 
 
-def beats_torch(left: Tensor, right: Tensor) -> bool:
+def beats_torch(left: Tensor, right: Tensor, *, cancels: bool = False) -> bool:
     """Return whether `multiply_rows` computes ``left rightᵀ`` in less time than torch's own product.
 
-    Only plain tensors, because subclasses and tracers know the operations of torch.
+    Only plain tensors, because subclasses and tracers know the operations of torch.  Products that cancel are not computed
+    in parts, whose sums are rounded towards zero.
 
     Examples:
         >>> beats_torch(torch.zeros(1, 2), torch.zeros(1, 2))
@@ -101,7 +102,7 @@ def beats_torch(left: Tensor, right: Tensor) -> bool:
     # the compiler cannot trace what follows
     if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return False
-    return pays_onednn(left, right) or pays_parts(left, right)
+    return pays_onednn(left, right) or (not cancels and pays_parts(left, right))
 
 
 def pays_onednn(left: Tensor, right: Tensor) -> bool:

@@ -37,7 +37,7 @@ MOST_NUMBERS = 2**26
 """Numbers of both factors that are split at once; their parts and copies of them take about 1.2 GB."""
 
 ALIGNMENT = 8
-"""The sides of products are multiples of this; products of bfloat16 with other sides are slow."""
+"""The sides of products in parts, and the rows of chunks, are multiples of this; other products of bfloat16 are slow."""
 
 SUMMANDS, MOST_CHUNKS = 1024, 16
 """Products that a GPU adds at a time, and the number of such chunks of a sum: the error of rounding towards zero grows with
