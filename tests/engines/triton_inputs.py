@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from likewise import losses, miners
+from likewise.engines.triton.kernel_source import KernelSpec, Pairing, Tiles, choose_indent, write_head
 from likewise.formula import (
     BOTH,
     NEGATIVES,
@@ -301,3 +302,38 @@ def test_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         term = per_anchor(1.0 * count(NEGATIVES) + 100.0 * count(POSITIVES) + 0.0 * add_up(s, BOTH), needs=())
         values = declare_loss(term, backend="triton", reduction="none")(embeddings, labels)
         assert values.tolist() == ((~same).sum(dim=1) + 100 * (same.sum(dim=1) - 1)).tolist()
+
+
+VISIT = "tl.store(out + i * column_tiles + j, 1.0 + tl.load(out + i * column_tiles + j))"
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_mixed_tiles_are_visited_once(upper: bool) -> None:
+    """Every tile that has a label of both sides, or that crosses the edge of the matrix, and no other."""
+    spec = KernelSpec((), s, None, Pairing(), scaled=False)
+    lines = write_head(spec, Tiles.MIXED, "visit", triangular=upper)
+    generator = torch.Generator().manual_seed(0)
+    for classes in (1, 2, 9, 60):
+        for m, n in ((1, 1), (16, 64), (37, 64), (64, 70), (70, 70)):
+            n, columns = (m, 0) if upper else (n, 16 if n > 16 else 0)
+            labels, theirs = (torch.randint(classes, (k,), generator=generator).sort()[0] for k in (m, n))
+            theirs = labels if upper else theirs
+            rows_of, columns_of = list(labels.split(16)), list(theirs[columns:].split(16))
+            expected = torch.tensor(
+                [
+                    [
+                        not (upper and j < i) and (
+                            len(row) < 16 or len(column) < 16 or bool((column[-1] >= row[0]) & (column[0] <= row[-1]))
+                        )
+                        for j, column in enumerate(columns_of)
+                    ]
+                    for i, row in enumerate(rows_of)
+                ]
+            )  # fmt: skip
+            visits, empty = torch.zeros(len(rows_of), len(columns_of)), torch.zeros(max(m, n), 16)
+            kernel = kernels.compile_source("\n".join([*lines, choose_indent(Tiles.MIXED) + VISIT]) + "\n")
+            pointers = [empty, empty, empty, empty, labels, theirs, *[empty] * 4, visits, empty, empty]
+            sizes = [0, m, columns, n, n, 1]
+            constants = [16, 16, 16, 16, kernels.GROUP, "ieee", 1, 1, False, False]
+            kernels.launch(kernel, 1, [*pointers, *sizes, *constants], empty.device)
+            assert torch.equal(visits, expected.float()), (classes, m, n)

@@ -29,6 +29,28 @@ def _product(
 
 
 @triton.jit
+def _find_mixed(row_label, column_label, top, m, first_column, n, BM: tl.constexpr, BN: tl.constexpr):
+    """Return the first tile of a row of tiles that has a label of its rows, and the end of these tiles.
+
+    Labels are sorted.  In rows that cross the edge of the matrix these are all tiles.
+    """
+    least, most = tl.load(row_label + top), tl.load(row_label + tl.minimum(top + BM, m) - 1)
+    # the first columns whose labels are not below the least, and above the largest
+    first, first_end = tl.minimum(first_column, n), tl.maximum(first_column, n)
+    end, end_end = first, first_end
+    while (first < first_end) | (end < end_end):
+        middle, end_middle = first + (first_end - first) // 2, end + (end_end - end) // 2
+        below = tl.load(column_label + tl.minimum(middle, n - 1)) < least
+        reached = tl.load(column_label + tl.minimum(end_middle, n - 1)) <= most
+        is_open, end_is_open = first < first_end, end < end_end
+        first, first_end = tl.where(is_open & below, middle + 1, first), tl.where(below, first_end, middle)
+        end, end_end = tl.where(end_is_open & reached, end_middle + 1, end), tl.where(reached, end_end, end_middle)
+    inside = top + BM <= m
+    first, end = (first - first_column) // BN, tl.cdiv(end - first_column, BN)
+    return tl.where(inside, first, 0), tl.where(inside, end, tl.cdiv(n - first_column, BN))
+
+
+@triton.jit
 def _take_chunk(x, chunk: tl.constexpr, CHUNKS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     """Return one of one or two chunks of the columns of a tile; both are in registers already."""
     if CHUNKS == 2:

@@ -272,14 +272,14 @@ class FoldJob:
         for first in range(0, n, columns):
             end = min(n, first + columns)
             tiles = operands.left.new_empty(-(-(end - first) // shape.columns), width, m, dtype=torch.float32)
+            if self.layout.ordered and _folds_positives_only(terms):  # plain tiles are not visited
+                _fill_states(tiles, terms)
             some, place = self.layout.columns(first, end)
             cut = self.cut_leaves(leaves, values, first - place)
             for kernel in kernels:
                 some.launch(kernel, shape, [tiles], (0, m), (place, place + end - first), cut)
-            chunks.append(_join(join_kernel, terms, tiles))
-        if len(chunks) == 1:
-            return chunks[0]
-        return _join(join_kernel, terms, torch.stack([chunk[:width] for chunk in chunks]))
+            chunks.append(join_tiles(join_kernel, tiles, width + len(terms)))
+        return chunks[0] if len(chunks) == 1 else join_tiles(join_kernel, torch.stack(chunks), width + len(terms))
 
     # ------------------------------------------------------------------------------------------------ backward
 
@@ -306,16 +306,19 @@ def _write_sources(
         return [
             write_gradient_kernel(spec, terms, by, tiles, symmetric=symmetric, summands=summands) for tiles in kinds
         ]
-    if ordered and all(term.over is Side.POSITIVES for term in terms):
-        return [write_fold_kernel(spec, terms, Tiles.MIXED, fills_plain=True, triangular=triangular)]
+    if ordered and _folds_positives_only(terms):
+        kinds = [Tiles.MIXED]
     return [write_fold_kernel(spec, terms, tiles, triangular=triangular) for tiles in kinds]
 
 
-def _join(kernel: Kernel, terms: list[TileFold], tiles: Tensor) -> Tensor:
-    _, width, m = tiles.shape
-    joined = tiles.new_empty(width + len(terms), m)
-    join_tiles(kernel, tiles, joined)
-    return joined
+def _folds_positives_only(terms: list[TileFold]) -> bool:
+    return all(term.over is Side.POSITIVES for term in terms)
+
+
+def _fill_states(tiles: Tensor, terms: list[TileFold]) -> None:
+    """Fill the states of tiles, ``(tiles, width, m)``, with those of rows without pairs."""
+    for k, number in enumerate(number for term in terms for number in term.identity):
+        tiles[:, k] = number
 
 
 @dataclass(eq=False)

@@ -5,6 +5,7 @@ Each class has the meaning of its counterpart in `likewise.formula.folds`.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
@@ -30,7 +31,7 @@ class FoldTemplate(ABC):
     width: ClassVar[int]
     weight_count: ClassVar[int] = 1
     """The number of weights per anchor that the derivative needs; 0 if the derivative is zero."""
-    identity: ClassVar[Sequence[str]]
+    identity: ClassVar[Sequence[float]]
     """The state of a row without pairs."""
     exact: ClassVar[bool] = False
     """Whether the derivative compares values bit by bit; then both passes must compute products in the same way."""
@@ -115,7 +116,7 @@ class _RelativeToPeak(FoldTemplate):
 
 
 class _LogSumExp(_RelativeToPeak):
-    identity: ClassVar[Sequence[str]] = (LOWEST, "0.0")
+    identity: ClassVar[Sequence[float]] = (torch.finfo(torch.float32).min, 0.0)
 
     def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
         value = writer.write(_mask(keep, value, LOWEST))
@@ -137,7 +138,7 @@ class _LogSumExp(_RelativeToPeak):
 
 
 class _Max(_RelativeToPeak):
-    identity: ClassVar[Sequence[str]] = ('float("-inf")', "0.0")
+    identity: ClassVar[Sequence[float]] = (-math.inf, 0.0)
     exact = True
     sign: ClassVar[str] = ""
 
@@ -180,7 +181,7 @@ class _Additive(FoldTemplate):
 
 class _Sum(_Additive):
     width = 1
-    identity: ClassVar[Sequence[str]] = ("0.0",)
+    identity: ClassVar[Sequence[float]] = (0.0,)
 
     def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
         return [writer.write(f"tl.sum({_mask(keep, value, '0.0')}, axis={axis})")], "1.0"
@@ -188,7 +189,7 @@ class _Sum(_Additive):
 
 class _Mean(_Sum):
     width = 2
-    identity: ClassVar[Sequence[str]] = ("0.0", "0.0")
+    identity: ClassVar[Sequence[float]] = (0.0, 0.0)
 
     def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
         (total,), weight = super().fold_tile(writer, value, keep, axis)
@@ -207,7 +208,7 @@ class _Mean(_Sum):
 class _Count(_Additive):
     width = 1
     weight_count = 0
-    identity: ClassVar[Sequence[str]] = ("0.0",)
+    identity: ClassVar[Sequence[float]] = (0.0,)
 
     def fold_tile(self, writer: Writer, value: str, keep: str | None, axis: int = 1) -> tuple[list[str], str]:
         if value == "1.0":  # a count without a condition

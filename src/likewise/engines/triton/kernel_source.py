@@ -6,6 +6,7 @@ first stores the state of each fold for each row of a tile, the second the gradi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -38,6 +39,11 @@ class TileFold:
     def width(self) -> int:
         """The number of values that a kernel stores for each row of a tile."""
         return self.fold.width + len(self.by)
+
+    @property
+    def identity(self) -> list[float]:
+        """The values of a row without pairs."""
+        return [*self.fold.identity, *[0.0] * len(self.by)]
 
 
 class Pairing(NamedTuple):
@@ -98,6 +104,8 @@ ZEROS = "tl.zeros([BM, BN // CHUNKS], tl.float32)"
 PLACE = "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]"
 TILES_AT_A_TIME = 8
 """Tiles of a row whose states are loaded at a time."""
+LANES = 4
+"""Programs that share the mixed tiles of one row of tiles; coprime to the number of programs, which is a prime."""
 RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
 """The number of tiles of a rectangle, and of those on and above the diagonal of a square."""
 
@@ -107,7 +115,8 @@ class Tiles(Enum):
 
     In a batch that is sorted by label, a tile has positives only if the label ranges of its rows and columns overlap.  All
     other tiles contain only negatives and do not need masks: a separate kernel without branches processes them, at the
-    speed of a plain product.  The remaining tiles, including those that cross the edge of the matrix, are few.
+    speed of a plain product.  The remaining tiles, including those that cross the edge of the matrix, are few: another
+    kernel finds those of each row of tiles by bisection, because visiting all tiles takes longer than their products.
     """
 
     ALL = "all"
@@ -132,7 +141,7 @@ def write_head(
         spec: what the kernels have in common.
         tiles: the tiles that the kernel processes.
         name: of the kernel, which profilers show; that of mixed tiles gets a suffix.
-        branches: skip the other tiles also in the kernel of plain tiles, whose loops are not flattened then.
+        branches: skip the other tiles in the kernel of plain tiles, whose loops are not flattened then.
         upper: with branches, skip also the tiles below the diagonal.
         for_gradient: remember of each center what its gradient needs.
         in_chunks: process the columns of a tile in ``CHUNKS`` chunks, one after the other; the lines that follow are those of
@@ -140,24 +149,20 @@ def write_head(
         triangular: only the tiles on and above the diagonal, of a square that has square tiles.
     """
     numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
-    flat = "" if branches or tiles is Tiles.MIXED or spec.pool is not None else ", flatten=FLAT"
+    suffix = "_mixed" if tiles is Tiles.MIXED else ""
     lines = [
         "@triton.jit",
-        f"def {name}{'_mixed' if tiles is Tiles.MIXED else ''}({ARGUMENTS}{numbers}, {CONSTANTS}):",
+        f"def {name}{suffix}({ARGUMENTS}{numbers}, {CONSTANTS}):",
         "    row_tiles, column_tiles = tl.cdiv(m - first_row, BM), tl.cdiv(n - first_column, BN)",
-        f"    for tile in tl.range(tl.program_id(0), {TRIANGLE if triangular else RECTANGLE}, PROGRAMS{flat}):",
     ]
-    body = [
-        f"i, j = {'_place_above(tile, row_tiles' if triangular else '_place(tile, row_tiles, column_tiles'}, GROUP)",
-        "top, near = first_row + i * BM, first_column + j * BN",
-    ]
-    if tiles is not Tiles.ALL:
-        body += [
-            "bottom, far = tl.minimum(top + BM, m) - 1, tl.minimum(near + BN, n) - 1",
-            "apart = (tl.load(column_label + far) < tl.load(row_label + top))"
-            " | (tl.load(column_label + near) > tl.load(row_label + bottom))",
-            "plain = apart & (top + BM <= m) & (near + BN <= n)",
-        ]
+    if tiles is Tiles.MIXED:
+        lines += _mixed_loop(triangular or upper)
+    else:
+        flat = "" if branches or spec.pool is not None else ", flatten=FLAT"
+        lines += _loop(tiles, triangular, flat)
+        if branches:
+            wanted = "plain" if tiles is Tiles.PLAIN else "(near < n)"
+            lines.append(f"{TILE}if {wanted} & (near + BN > top):" if upper else f"{TILE}if {wanted}:")
     product = [
         *PLACES,
         "a_rows, a_columns = tl.where(here, rows, 0), tl.where(there, columns, 0)",
@@ -170,12 +175,42 @@ def write_head(
         product += _pool_lines(spec, spec.pool, for_gradient)
     else:
         product += _product_lines(spec, in_chunks)
-    lines += [TILE + line for line in body]
     indent = INSIDE if branches else choose_indent(tiles)
-    if indent == INSIDE:
-        wanted = {Tiles.ALL: "(near < n)", Tiles.PLAIN: "plain", Tiles.MIXED: "(plain == 0)"}[tiles]
-        lines.append(f"{TILE}if {wanted} & (near + BN > top):" if upper else f"{TILE}if {wanted}:")
     return lines + [indent + line for line in product]
+
+
+def _loop(tiles: Tiles, triangular: bool, flat: str) -> list[str]:
+    """Write the loop over all tiles, and which of them contain only negatives."""
+    body = [
+        f"i, j = {'_place_above(tile, row_tiles' if triangular else '_place(tile, row_tiles, column_tiles'}, GROUP)",
+        "top, near = first_row + i * BM, first_column + j * BN",
+    ]
+    if tiles is Tiles.PLAIN:
+        body += [
+            "bottom, far = tl.minimum(top + BM, m) - 1, tl.minimum(near + BN, n) - 1",
+            "apart = (tl.load(column_label + far) < tl.load(row_label + top))"
+            " | (tl.load(column_label + near) > tl.load(row_label + bottom))",
+            "plain = apart & (top + BM <= m) & (near + BN <= n)",
+        ]
+    every = f"tl.range(tl.program_id(0), {TRIANGLE if triangular else RECTANGLE}, PROGRAMS{flat})"
+    return [f"    for tile in {every}:", *[TILE + line for line in body]]
+
+
+def _mixed_loop(upper: bool) -> list[str]:
+    """Write the loops over the mixed tiles of each row of tiles; upper: without those below the diagonal."""
+    body = [
+        f"top = first_row + item // {LANES} * BM",
+        "i = (top - first_row) // BM",
+        "first, end = _find_mixed(row_label, column_label, top, m, first_column, n, BM, BN)",
+        *(["first = tl.maximum(first, (top - first_column) // BN)"] if upper else ()),
+        "count = tl.maximum(end - first, 0)",
+        "crosses = (end < column_tiles) & (first_column + column_tiles * BN > n)  # the last tile crosses the edge",
+        f"for step in tl.range(item % {LANES}, tl.where(crosses, count + 1, count), {LANES}):",
+        "    j = tl.where(step < count, first + step, column_tiles - 1)",
+        "    near = first_column + j * BN",
+    ]
+    every = f"tl.range(tl.program_id(0), row_tiles * {LANES}, PROGRAMS)"
+    return [f"    for item in {every}:", *[TILE + line for line in body]]
 
 
 def _product_lines(spec: KernelSpec, in_chunks: bool) -> list[str]:
@@ -304,16 +339,13 @@ def _name_sides(pairing: Pairing) -> list[str]:
     ]
 
 
-def write_fold_kernel(
-    spec: KernelSpec, terms: list[TileFold], tiles: Tiles, *, fills_plain: bool = False, triangular: bool = False
-) -> str:
+def write_fold_kernel(spec: KernelSpec, terms: list[TileFold], tiles: Tiles, *, triangular: bool = False) -> str:
     """Write the kernel that folds: it stores the state of every fold for each row of a tile.
 
     Args:
         spec: what the kernels have in common.
         terms: the folds.
         tiles: the tiles that the kernel processes.
-        fills_plain: store the state without pairs for plain tiles, because no other kernel processes them.
         triangular: the references are the anchors: process the tiles on and above the diagonal, each as it is and
             mirrored, with square tiles.
     """
@@ -334,11 +366,6 @@ def write_fold_kernel(
         numbers = [number for term in terms for number in _write_fold(writer, term, sides, plain, mirrored)]
         stores += [indent + line for line in _store_states(numbers, mirrored, plain)]
     lines += [*writer.lines, *stores]
-    if fills_plain:
-        lines += [f"{TILE}else:", *[indent + line for line in PLACES]]
-        for mirrored in (False, True) if triangular else (False,):
-            empty = [number for term in terms for number in _empty_state(term, mirrored)]
-            lines += [indent + line for line in _store_states(empty, mirrored, False)]
     return "\n".join(lines) + "\n"
 
 
@@ -356,7 +383,11 @@ def _store_states(numbers: list[str], mirrored: bool, plain: bool) -> list[str]:
 
 def _empty_state(term: TileFold, mirrored: bool) -> list[str]:
     size = "BN" if mirrored else "BM"
-    return [f"tl.full([{size}], {number}, tl.float32)" for number in (*term.fold.identity, *["0.0"] * len(term.by))]
+    return [f"tl.full([{size}], {_as_text(number)}, tl.float32)" for number in term.identity]
+
+
+def _as_text(number: float) -> str:
+    return repr(number) if math.isfinite(number) else f'float("{number}")'
 
 
 def _write_sides(writer: Writer, spec: KernelSpec, plain: bool) -> dict[Side, str]:
@@ -528,32 +559,36 @@ def state_names(terms: list[TileFold], prefix: str) -> list[list[str]]:
 
 
 def write_join_kernel(terms: list[TileFold]) -> str:
-    """Write the kernel that joins the tiles of each row: states, sums of derivatives, and the values of the folds."""
+    """Write the kernel that joins tiles of each row: states, sums of derivatives, and the values of the folds.
+
+    A program joins ``each`` of the ``count`` tiles; ``stride`` is the number of values that are stored for a tile.
+    """
     width = sum(term.width for term in terms)
     lines = [
         "@triton.jit",
-        "def likewise_join(tiles, joined, m, count, ROWS: tl.constexpr):",
-        "    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)",
-        "    here = rows < m",
+        "def likewise_join(tiles, joined, m, count, each, stride, ROWS: tl.constexpr):",
+        "    groups = (m + ROWS - 1) // ROWS",
+        "    rows, part = tl.program_id(0) % groups * ROWS + tl.arange(0, ROWS), tl.program_id(0) // groups",
+        "    end = tl.minimum((part + 1) * each, count)",
     ]
     old, new = state_names(terms, "old"), state_names(terms, "new")
     for term, names in zip(terms, old, strict=True):
-        start = [*term.fold.identity, *["0.0"] * len(term.by)]
         lines += [
-            f"    {name} = tl.full([ROWS], {value}, tl.float32)" for name, value in zip(names, start, strict=True)
+            f"    {name} = tl.full([ROWS], {_as_text(value)}, tl.float32)"
+            for name, value in zip(names, term.identity, strict=True)
         ]
     # loads of several tiles are on their way at a time
     lines += [
-        f"    for first in range(0, count, {TILES_AT_A_TIME}):",
+        f"    for first in range(part * each, end, {TILES_AT_A_TIME}):",
         f"        for step in tl.static_range({TILES_AT_A_TIME}):",
         "            tile = first + step",
-        "            exists = rows < tl.where(tile < count, m, 0)",
+        "            exists = rows < tl.where(tile < end, m, 0)",
     ]
     place = 0
     for term, before, now in zip(terms, old, new, strict=True):
-        for name, missing in zip(now, [*term.fold.identity, *["0.0"] * len(term.by)], strict=True):
-            at = f"tiles + (tile * {width} + {place}) * m + rows"
-            lines.append(f"            {name} = tl.load({at}, mask=exists, other={missing})")
+        for name, missing in zip(now, term.identity, strict=True):
+            at = f"tiles + (tile * stride + {place}) * m + rows"
+            lines.append(f"            {name} = tl.load({at}, mask=exists, other={_as_text(missing)})")
             place += 1
         split = term.fold.width
         body, times_old, times_new = term.fold.join(before[:split], now[:split])
@@ -562,5 +597,6 @@ def write_join_kernel(terms: list[TileFold]) -> str:
         lines += [f"            {a} = {a} * {times_old} + {b} * {times_new}" for a, b in pairs]
     stored = [name for names in old for name in names]
     stored += [term.fold.finish(names[: term.fold.width]) for term, names in zip(terms, old, strict=True)]
-    lines += [f"    tl.store(joined + {k} * m + rows, {name}, mask=here)" for k, name in enumerate(stored)]
+    target = f"joined + (part * {width + len(terms)} + {{}}) * m + rows"
+    lines += [f"    tl.store({target.format(k)}, {name}, mask=rows < m)" for k, name in enumerate(stored)]
     return "\n".join(lines) + "\n"

@@ -34,7 +34,7 @@ def compile_source(source: str) -> Kernel:
     """
     filename = f"<likewise kernel {next(_kernel_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    names = ("_acosh", "_power", "_product", "_sigmoid", "_softplus", "_take_chunk", "_tanh")
+    names = ("_acosh", "_find_mixed", "_power", "_product", "_sigmoid", "_softplus", "_take_chunk", "_tanh")
     namespace: dict[str, Any] = {
         "tl": tl,
         "triton": triton,
@@ -145,17 +145,17 @@ POOLED_SHAPES: Shapes = {
 """For classes with several centers, which need several tiles of registers."""
 GROUP = 8
 """Rows of tiles that are traversed together; see `device_functions`."""
-JOIN_ROWS = 64
-"""Rows per program that joins tiles."""
+JOIN_ROWS, JOIN_TILES = 128, 32
+"""Rows and tiles per program that joins tiles."""
 
 
 @functools.cache
 def count_programs(device: torch.device, each: int = 1) -> int:
     """Return the number of programs that share the tiles: the largest prime up to ``each`` per multiprocessor.
 
-    Tiles with positives lie along a diagonal, at regular distances in the order of tiles.  If such a distance were a
-    multiple of the number of programs, few programs would get all of them; with a prime that hardly ever happens.  In the
-    interpreter there is one program.
+    Each program takes every so many tiles, and some tiles take longer than others, at regular distances.  If such a
+    distance were a multiple of the number of programs, few programs would get all of them; with a prime that hardly ever
+    happens.  In the interpreter there is one program.
     """
     count = each * int(torch.cuda.get_device_properties(device).multi_processor_count) if device.type == "cuda" else 1
     while any(count % factor == 0 for factor in range(2, int(count**0.5) + 1)):
@@ -300,7 +300,14 @@ class Operands:
         )  # fmt: skip
 
 
-def join_tiles(kernel: Kernel, tiles: Tensor, joined: Tensor) -> None:
-    """Join the states and sums of a row's tiles, ``(tiles, width, m)``, and store them and the folds' values in ``joined``."""
-    count, _, m = tiles.shape
-    launch(kernel, -(-m // JOIN_ROWS), (tiles, joined, m, count, JOIN_ROWS), tiles.device)
+def join_tiles(kernel: Kernel, tiles: Tensor, width: int) -> Tensor:
+    """Join the states and sums of a row's tiles, ``(tiles, stride, m)``; return them and the folds' values, ``(width, m)``.
+
+    Many tiles are joined by several programs, whose results are joined once more.
+    """
+    count, stride, m = tiles.shape
+    parts = -(-count // JOIN_TILES)
+    joined = tiles.new_empty(parts, width, m)
+    programs = parts * -(-m // JOIN_ROWS)
+    launch(kernel, programs, (tiles, joined, m, count, JOIN_TILES, stride, JOIN_ROWS), tiles.device)
+    return joined[0] if parts == 1 else join_tiles(kernel, joined, width)
