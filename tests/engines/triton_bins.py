@@ -39,6 +39,13 @@ def test_quadruplets(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check(ON_QUADRUPLETS[turn], *batch(34, 5, 14))
 
 
+@pytest.mark.parametrize("make", [partial(losses.FastAPLoss, 5), partial(losses.HistogramLoss, 9)])
+def test_many_tiles_with_positives(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program processes several tiles of one row of tiles."""
+    take(monkeypatch, "sorted")
+    check(make, *batch(130, 3, 3))
+
+
 def test_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     embeddings, labels = batch(19, 5, 8)
     take(monkeypatch, "sorted")

@@ -198,19 +198,21 @@ def _loop(tiles: Tiles, triangular: bool, flat: str) -> list[str]:
 
 def _mixed_loop(upper: bool) -> list[str]:
     """Write the loops over the mixed tiles of each row of tiles; upper: without those below the diagonal."""
+    # the lines that follow must not change the names of the outer loop, because a program may process several tiles
     body = [
-        f"top = first_row + item // {LANES} * BM",
+        f"top = first_row + lane // {LANES} * BM",
         "i = (top - first_row) // BM",
-        "first, end = _find_mixed(row_label, column_label, top, m, first_column, n, BM, BN)",
-        *(["first = tl.maximum(first, (top - first_column) // BN)"] if upper else ()),
-        "count = tl.maximum(end - first, 0)",
-        "crosses = (end < column_tiles) & (first_column + column_tiles * BN > n)  # the last tile crosses the edge",
-        f"for step in tl.range(item % {LANES}, tl.where(crosses, count + 1, count), {LANES}):",
-        "    j = tl.where(step < count, first + step, column_tiles - 1)",
+        "first_mixed, end_mixed = _find_mixed(row_label, column_label, top, m, first_column, n, BM, BN)",
+        *(["first_mixed = tl.maximum(first_mixed, (top - first_column) // BN)"] if upper else ()),
+        "mixed_tiles = tl.maximum(end_mixed - first_mixed, 0)",
+        "last_crosses = (end_mixed < column_tiles) & (first_column + column_tiles * BN > n)",
+        "number_of_tiles = tl.where(last_crosses, mixed_tiles + 1, mixed_tiles)",
+        f"for tile in tl.range(lane % {LANES}, number_of_tiles, {LANES}):",
+        "    j = tl.where(tile < mixed_tiles, first_mixed + tile, column_tiles - 1)",
         "    near = first_column + j * BN",
     ]
     every = f"tl.range(tl.program_id(0), row_tiles * {LANES}, PROGRAMS)"
-    return [f"    for item in {every}:", *[TILE + line for line in body]]
+    return [f"    for lane in {every}:", *[TILE + line for line in body]]
 
 
 def _product_lines(spec: KernelSpec, in_chunks: bool) -> list[str]:

@@ -126,7 +126,7 @@ Three TF32 products for each need the registers of a multiprocessor.
 _FLOAT32 = TileShape(128, 128, 32, 8, 3)
 FOLD_SHAPES: Shapes = {"half": TileShape(128, 256, 64, 8, 3), "tf32": _FLOAT32, "tf32x3": _FLOAT32, "ieee": _FLOAT32}
 SQUARE_SHAPES: Shapes = {
-    "half": TileShape(128, 128, 64, 8, 3, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2), "tf32x3": _FLOAT32, "ieee": _FLOAT32,
+    "half": TileShape(128, 128, 64, 4, 3, 2), "tf32": TileShape(128, 128, 32, 8, 3, 2), "tf32x3": _FLOAT32, "ieee": _FLOAT32,
 }  # fmt: skip
 """For folds over the tiles above the diagonal, and for those whose products have the bits of the gradient's."""
 SINGLE_SHAPES: Shapes = {"half": TileShape(128, 128, 64, 8, 3), "tf32": _FLOAT32, "tf32x3": _FLOAT32, "ieee": _FLOAT32}
@@ -145,7 +145,7 @@ POOLED_SHAPES: Shapes = {
 """For classes with several centers, which need several tiles of registers."""
 GROUP = 8
 """Rows of tiles that are traversed together; see `device_functions`."""
-JOIN_ROWS, JOIN_TILES = 128, 32
+JOIN_ROWS, JOIN_TILES = 256, 32
 """Rows and tiles per program that joins tiles."""
 
 
