@@ -2,6 +2,7 @@
 
     python -m benchmarks.startup                  writes results/startup-cpu.json
     python -m benchmarks.startup --device cuda    the same on a GPU, with a cold and with a warm cache of kernels
+    python -m benchmarks.startup --device cuda --cub FOLDER    adds a training on CUB-200-2011 to what was measured
     python -m benchmarks.startup --quick          a smoke test; prints, and writes nothing
     python -m benchmarks.startup --page           fills docs/benchmarks-training.md from what was measured
 
@@ -88,6 +89,9 @@ def main() -> None:
     """Measure, print, write; or fill the page."""
     parser = make_parser(__doc__, device=True, quick="two processes each, fewer images", out="startup")
     parser.add_argument("--runs", type=int, default=5, help="processes for each number")
+    parser.add_argument(
+        "--cub", metavar="FOLDER", help="measure a training on CUB-200-2011 in this folder, and nothing else"
+    )
     parser.add_argument("--page", action="store_true", help="fill the page from what was measured before")
     parser.add_argument("--child", nargs=2, metavar=("TASK", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -104,6 +108,9 @@ def main() -> None:
     report: dict[str, Any] = {"machine": about, "runs": options.runs, "steps": STEPS, "rows": []}
     path = result_path("startup", options)
     unfinished = None if path is None else path.with_suffix(".unfinished.json")
+    if options.cub and path is not None:
+        report = read(path) or report
+        report["rows"] = [row for row in report["rows"] if not row["what"].endswith(TRAININGS["birds"])]
     with tempfile.TemporaryDirectory() as scratch:
         for row in measure(Path(scratch), options):
             report["rows"].append(row)
@@ -114,10 +121,13 @@ def main() -> None:
 
 
 def measure(scratch: Path, options: argparse.Namespace) -> Iterator[Row]:
-    """All rows, the commands first."""
+    """All rows, the commands first; with CUB-200-2011 only those of a training on it."""
+    if options.cub:
+        yield from measure_trainings(scratch, options, ["birds"])
+        return
     yield from measure_commands(options.runs)
     yield measure_report(scratch, options)
-    yield from measure_trainings(scratch, options)
+    yield from measure_trainings(scratch, options, ["glyphs"] if options.device == "cpu" else ["glyphs", "photographs"])
 
 
 # ---- commands and imports
@@ -151,6 +161,7 @@ def run_python(words: Sequence[str], extra: Mapping[str, str] | None = None) -> 
 def run_child(task: str, folder: Path, options: argparse.Namespace, extra: Mapping[str, str] | None = None) -> Times:
     """Run a task of this file in a fresh process."""
     words = ["-m", "benchmarks.startup", "--child", task, str(folder), "--device", options.device]
+    words += ["--cub", options.cub] if options.cub else []
     _, output = run_python([*words, *["--quick"] * options.quick], extra)
     found: Times = json.loads(output.splitlines()[-1])
     return found
@@ -176,20 +187,26 @@ def tell(row: Row) -> Row:
 # ---- a training
 
 
-def measure_trainings(scratch: Path, options: argparse.Namespace) -> Iterator[Row]:
+TRAININGS = {
+    "glyphs": "Glyphs, convnet, 32 px",
+    "photographs": "photographs, efficientnet_lite0, 112 px, bfloat16",
+    "birds": "CUB-200-2011, efficientnet_lite0, 112 px, bfloat16",
+}
+"""What is trained, by task."""
+
+
+def measure_trainings(scratch: Path, options: argparse.Namespace, tasks: Sequence[str]) -> Iterator[Row]:
     """The phases of a training up to its first step, with cold and with warm kernels."""
-    tasks = {"glyphs": "Glyphs, convnet, 32 px"}
-    if options.device != "cpu":
+    if "photographs" in tasks:
         make_photographs(scratch / "photographs", options.quick)
-        tasks["photographs"] = "photographs, efficientnet_lite0, 112 px, bfloat16"
-    for task, name in tasks.items():
+    for task in tasks:
         kernels = scratch / f"kernels-{task}"
         run_child(task, scratch, options, keep_kernels(kernels))
         for kind in ("warm",) if options.device == "cpu" else ("cold", "warm"):
             places = [kernels if kind == "warm" else scratch / f"{kernels.name}-{n}" for n in range(options.runs)]
             found = [run_child(task, scratch, options, keep_kernels(place)) for place in places]
             what = "to the first step" + (", cold kernels" if kind == "cold" else "")
-            yield tell({"what": f"{what}: {name}", "bar": BARS[what], **median(found)})
+            yield tell({"what": f"{what}: {TRAININGS[task]}", "bar": BARS[what], **median(found)})
 
 
 def keep_kernels(folder: Path) -> dict[str, str]:
@@ -226,6 +243,12 @@ def train_photographs(folder: Path, options: argparse.Namespace) -> Times:
     words = ["--data", "ImageFolder", "--data.root", str(folder / "photographs"), "--split.validation", "0.25"]
     words += ["--transform", "cub128", "--model.trunk", "efficientnet_lite0", "--model.weights", "null"]
     words += ["--model.dim", "512", "--train.precision", "bf16"]
+    return train_once(words, folder, options.device)
+
+
+def train_birds(folder: Path, options: argparse.Namespace) -> Times:
+    """The recipe cub128 from random weights, with a tenth of the classes held out for validation."""
+    words = ["--config", "cub128", "--data.root", options.cub, "--split.validation", "0.1", "--model.weights", "null"]
     return train_once(words, folder, options.device)
 
 
@@ -359,6 +382,7 @@ def write_one_report(folder: Path, options: argparse.Namespace) -> Times:
 TASKS: dict[str, Callable[[Path, argparse.Namespace], Times]] = {
     "glyphs": train_glyphs,
     "photographs": train_photographs,
+    "birds": train_birds,
     "report": write_one_report,
 }
 
