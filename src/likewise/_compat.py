@@ -111,6 +111,28 @@ def backward_pass() -> int:
     return number
 
 
+def keeps_graph() -> bool:
+    """Whether the backward pass that calls this keeps its graph, so that another one may follow; true outside of one.
+
+    Examples:
+        >>> keeps_graph()
+        True
+    """
+    kept: bool = torch._C._autograd._get_current_graph_task_keep_graph()  # since torch 2.5
+    return kept
+
+
+def current_cuda_stream(device: torch.device) -> int:
+    """The address of the current stream of a GPU.
+
+    Args:
+        device: a GPU with its index.
+    """
+    # torch.cuda.current_stream builds an object first, which takes microseconds (torch 1.9 to 2.13)
+    address: int = torch._C._cuda_getCurrentRawStream(device.index)
+    return address
+
+
 def is_built_with_onednn() -> bool:
     """Whether torch contains oneDNN, and the function that `multiply_with_onednn` calls.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from likewise.engines.recorder import Outputs, Run
 
@@ -16,7 +18,7 @@ def tensors_of(outputs: Outputs) -> list[Tensor]:
 
 
 class FakePool:
-    """Recordings that share memory: a replay destroys what the others left, as it may in a pool of CUDA graphs."""
+    """Recordings that share memory: each recording and each replay destroys all outputs, even of recordings that are gone."""
 
     def __init__(self, recorder: FakeRecorder) -> None:
         self.recorder, self.reserved, self.renewed = recorder, 0, 0
@@ -30,22 +32,26 @@ class FakePool:
             raise RuntimeError("operation not permitted when stream is capturing")
         self.recorder.captures += 1
         self.reserved += self.recorder.bytes_each
+        self.destroy()
         value, gradients = run()
         kept = value.clone(), tuple(None if each is None else each.clone() for each in gradients)
         self.outputs.append(kept)
 
         def replay() -> None:
             self.recorder.replays += 1
-            for other in self.outputs:
-                for each in tensors_of(other):
-                    each.fill_(torch.nan)
             # a replay runs no Python and saves no tensor
-            with torch.inference_mode(False), torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
-                found = run()
-            for own, new in zip(tensors_of(kept), tensors_of(found), strict=True):
-                own.copy_(new)
+            keep = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+            with torch.inference_mode(False), keep, _disable_current_modes():
+                self.destroy()
+                for own, new in zip(tensors_of(kept), tensors_of(run()), strict=True):
+                    own.copy_(new)
 
         return kept, replay
+
+    def destroy(self) -> None:
+        for outputs in self.outputs:
+            for each in tensors_of(outputs):
+                each.fill_(torch.nan)
 
     def renew(self, *, empty: bool = False) -> None:
         self.renewed += 1
@@ -72,6 +78,18 @@ class FakeRecorder:
     def open_pool(self, device: torch.device) -> FakePool:
         self.pools.append(FakePool(self))
         return self.pools[-1]
+
+
+class Launches(TorchDispatchMode):
+    """Counts the operations of torch besides replays; all of them but ``detach`` launch a kernel on a GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.counts[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
 
 
 class Owner:

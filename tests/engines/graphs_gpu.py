@@ -30,6 +30,7 @@ from likewise.engines import graphs
 from likewise.formula import NEGATIVES, Term, check_values, hyper, per_pair, relu, s, similarity_hook, square
 from likewise.losses import PairLoss, ProxyLoss
 from likewise.testing import LossCase
+from tests.engines.fake_recorder import Launches
 from tests.losses.cases import CASES, PROXY_CASES
 
 DEVICE = "cuda"
@@ -204,6 +205,59 @@ def backward_twice() -> None:
     loss(leaf * 2.0, labels)
     (second,) = torch.autograd.grad(value, leaf, torch.tensor(-2.0, device=DEVICE))
     assert distances([second], [-2.0 * first])[0] <= CLOSE
+
+
+def lent_gradients() -> None:
+    """A replay overwrites the gradients of other graphs, whichever was captured first; a training step copies none."""
+    pairs, head = warm(losses.MultiSimilarityLoss()), warm(losses.ArcFaceLoss(CLASSES, DIM).to(DEVICE))
+    given, others = batch(128, seed=1), batch(128, seed=2)
+
+    def start(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, list[Tensor]]:
+        leaf = embeddings.clone().requires_grad_()
+        return loss(leaf, labels), [leaf, *loss.parameters()]
+
+    def finish(loss: nn.Module, value: Tensor, leaves: list[Tensor], *given: Tensor) -> None:
+        found = [value.detach(), *torch.autograd.grad(2.0 * value, leaves)]
+        assert max(distances(found, outcome(dense(loss), *given))) <= 1e-5
+
+    for first, second in ((pairs, head), (head, pairs), (pairs, pairs)):
+        for reverse in (False, True):
+            with replayed(2):
+                waiting = [(first, *start(first, *given), *given), (second, *start(second, *others), *others)]
+            for each in reversed(waiting) if reverse else waiting:
+                finish(*each)
+    started = start(pairs, *given)
+    warm(losses.NTXentLoss())  # a capture
+    finish(pairs, *started, *given)
+    gone = warm(losses.ContrastiveLoss())
+    kept, started = dense(gone), start(gone, *given)
+    del gone
+    gc.collect()
+    with replayed(2):
+        start(pairs, *others), start(head, *others)
+    finish(kept, *started, *given)
+    side, started = torch.cuda.Stream(), start(pairs, *given)
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        found = torch.autograd.grad(2.0 * started[0], started[1])
+    start(pairs, *others)  # overwrites them, after the backward pass that was launched on the other stream
+    torch.cuda.current_stream().wait_stream(side)
+    assert distances([*found], outcome(dense(pairs), *given)[1:])[0] <= 1e-5
+    with Launches() as launches:
+        torch.autograd.grad(*start(head, *given))
+    assert launches.counts["clone"] == 2, "the leaf and the value"
+
+
+def gradients_accumulate() -> None:
+    loss, found = warm(losses.ArcFaceLoss(CLASSES, DIM).to(DEVICE)), []
+    leaf, labels = batch(128)[0].requires_grad_(), batch(128)[1]
+    for each in (loss, dense(loss)):
+        leaf.grad = each.proxies.grad = None
+        for step in range(3):
+            each(leaf * (step + 1.0), labels).backward()
+            (each(leaf, labels) + 2.0 * each(leaf.flip(0), labels)).backward()
+        found.append([leaf.grad, each.proxies.grad])
+    assert max(distances(*found)) <= 1e-5
 
 
 def labels_and_numbers_change() -> None:
@@ -529,6 +583,8 @@ def memory_is_bounded() -> None:
 BEHAVIORS: tuple[Callable[[], None], ...] = (
     several_calls_are_alive,
     backward_twice,
+    lent_gradients,
+    gradients_accumulate,
     labels_and_numbers_change,
     parameters_move_and_are_replaced,
     without_a_gradient,

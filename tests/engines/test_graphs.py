@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from likewise.engines import graphs
 from likewise.engines.graphs import Graphs
 from likewise.engines.recorder import CudaRecorder
-from tests.engines.fake_recorder import FakeRecorder, Owner, leaf
+from tests.engines.fake_recorder import FakeRecorder, Launches, Owner, leaf
 
 
 def plain(x: Tensor, w: Tensor) -> Tensor:
@@ -144,12 +144,154 @@ def test_inputs_that_change_after_the_call() -> None:
 
 
 def test_results_have_memory_of_their_own() -> None:
+    """Whoever changes a value or a gradient changes neither a later one nor an earlier one."""
+    call = Caller()
+    call.warm(X, W)
+    expected, value = outcome(plain(X, W), X, W), call(X, W)
+    for _ in range(3):
+        found = outcome(value, X, W, retain_graph=True)
+        same(found, expected)
+        for each in found[1:]:
+            each.zero_()
+    value.detach().fill_(7.0)
+    kept = outcome(call(X, W), X, W)
+    call(leaf(5, 3, seed=3), W)
+    same(kept, expected)
+
+
+# ------------------------------------------------------------------------------------------------ lent gradients
+
+
+def copies(call: Caller, *tensors: Tensor) -> int:
+    """How many gradients a call copies that it lent to another one."""
+    with Launches() as launches:
+        call(*tensors)
+    return launches.counts["clone"] - 1  # the value
+
+
+def test_a_training_step_copies_no_gradient() -> None:
+    call = Caller()
+    call.warm(X, W)
+    for _ in range(3):
+        with Launches() as launches:
+            torch.autograd.grad(call(X, W), [X, W])
+        del launches.counts["detach"]
+        assert launches.counts == {"copy_": 2, "clone": 1, "ones_like": 1, "mul": 2}
+
+
+def test_gradients_are_copied_if_they_may_be_needed() -> None:
+    call = Caller()
+    call.warm(X, W)
+    x = leaf(5, 3, seed=3)
+    value = call(X, W)
+    assert copies(call, x, W) == 2
+    assert copies(call, x, W) == 0  # nothing holds the value of the call before
+    again = call(X, W)
+    torch.autograd.grad(again, X, retain_graph=True)
+    assert copies(call, x, W) == 2
+    values = [value, again, call(X, W)]
+    for each in values:
+        same(outcome(each, X, W), outcome(plain(X, W), X, W))
+    assert copies(call, x, W) == 0  # the values are held, but cannot be differentiated again
+
+
+def test_a_differentiated_value_holds_no_memory() -> None:
+    call = Caller()
+    call.warm(X * 1.0, W)
+    x = X * 1.0
+    inputs, value = weakref.ref(x), call(x, W)
+    del x
+    call(X * 2.0, W)
+    gradients = [weakref.ref(each) for each in value.grad_fn.lent.tensors]
+    torch.autograd.grad(value, [X, W])
+    assert [each() for each in (inputs, *gradients)] == [None] * 3
+
+
+def test_two_losses_in_turns() -> None:
+    """The gradients of one are overwritten by the other: they share memory."""
+    call, owners = Caller(), (Owner(), Owner())
+    for owner in owners:
+        call.warm(X, W, owner=owner)
+    for order in ((0, 1), (1, 0)):
+        values = [call((step + 1.0) * X, W, owner=owner) for step, owner in enumerate(owners)]
+        for step in order:
+            same(outcome(values[step], X, W), outcome(plain((step + 1.0) * X, W), X, W))
+    assert call.plainly == 0
+
+
+def test_gradients_accumulate() -> None:
+    call = Caller()
+    call.warm(X, W)
+    found = []
+    for compute in (call, plain):
+        x, w = leaf(5, 3, seed=6), leaf(3, 2, seed=7)
+        for step in range(3):
+            compute(x * (step + 1.0), w).backward()
+            (compute(x, w) + compute(2.0 * x, w)).backward()
+        found.append([x.grad, w.grad])
+    same(*found)
+    assert call.plainly == 0
+
+
+def test_a_capture_before_the_backward_pass() -> None:
+    call, expected = Caller(), outcome(plain(X, W), X, W)
+    call.warm(X, W)
+    value = call(X, W)
+    call.warm(X[:3], W)
+    assert call.recorder.captures == 2
+    same(outcome(value, X, W), expected)
+    value, call.recorder.fails = call(X, W), True
+    call.warm(X[:2], W)
+    same(outcome(value, X, W), expected)
+
+
+@pytest.mark.parametrize("drop", ["its owner", "all", "for others"])
+def test_a_recording_that_is_dropped_before_the_backward_pass(drop: str) -> None:
+    call, owner = Caller(most=2), Owner()
+    call.warm(X, W)
+    call.warm(X, W, owner=owner)
+    value = call(X, W, owner=owner)
+    if drop == "its owner":
+        del owner
+        gc.collect()
+    elif drop == "all":
+        call.graphs.clear()
+    else:
+        call.warm(X[:2], W)
+        call.warm(X[:3], W)
+    for rows in (5, 4):
+        call.warm(X[:rows], W)
+    same(outcome(value, X, W), outcome(plain(X, W), X, W))
+
+
+def test_a_call_during_a_backward_pass_of_another_thread() -> None:
+    """A replay would overwrite the gradients that the other thread is about to read: the call is computed plainly."""
     call = Caller()
     call.warm(X, W)
     value = call(X, W)
-    kept = value.detach().clone()
-    value.detach().fill_(7.0)
-    assert torch.equal(call(X, W).detach(), kept)
+    with value.grad_fn.lent.lock:
+        for rows in (5, 4):  # no replay, and no capture
+            for _ in range(2):
+                same([call(X[:rows], W)], [plain(X[:rows], W)])
+    assert (call.plainly, call.recorder.captures) == (4, 1)
+    assert call.graphs.replayed == call.recorder.replays
+    same(outcome(value, X, W), outcome(plain(X, W), X, W))
+    call.warm(X[:4], W)
+    assert call.recorder.captures == 2
+
+
+def test_a_backward_pass_during_a_call_of_another_thread() -> None:
+    """It waits until its gradients are copied."""
+    call, found = Caller(), []
+    call.warm(X, W)
+    value = call(X, W)
+    thread = threading.Thread(target=lambda: found.extend(outcome(value, X, W)))
+    with value.grad_fn.lent.lock:
+        thread.start()
+        thread.join(0.1)
+        assert not found
+    thread.join(10.0)
+    same(found, outcome(plain(X, W), X, W))
 
 
 # ------------------------------------------------------------------------------------------------ derivatives
@@ -232,7 +374,8 @@ def test_saved_tensors_may_be_kept_elsewhere() -> None:
         call(X, W)
         plainly, packed[:] = len(packed), []
         value = call(X, W)
-    assert (plainly > 2, len(packed), call.recorder.captures) == (True, 2, 1)  # the gradients, nothing of the recording
+    # a recording saves nothing: its gradients stay where they are
+    assert (plainly > 2, len(packed), call.recorder.captures) == (True, 0, 1)
     same(outcome(value, X, W), outcome(plain(X, W), X, W))
 
 
@@ -448,7 +591,7 @@ def test_what_cannot_be_recorded_is_computed() -> None:
 
     assert call.graphs.call(call.owner, "key", call.prepare, [X.as_subclass(Marked), W]) is None
     assert call.graphs.call(call.owner, "key", call.prepare, [X, W.to("meta")]) is None
-    assert call.graphs.call(call.owner, "key", call.prepare, [X, W.detach().to_sparse()]) is None
+    assert call.graphs.call(call.owner, "key", call.prepare, [X, W.detach().to_sparse().requires_grad_()]) is None
     nothing = Graphs(FakeRecorder(), after=0)
     assert [nothing.call(call.owner, "key", lambda: None, [X]) for _ in range(3)] == [None] * 3
 

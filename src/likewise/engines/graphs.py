@@ -2,15 +2,15 @@
 
 The time of a small batch on a GPU is the time of its kernel launches, and a large one waits for the host between kernels.
 `call` captures the plain computation once for each key and shape as a CUDA graph that computes the value *and* the gradients
-of every input that requires one.  A call copies its inputs, replays the graph, and clones value and gradients; the backward
-pass only scales the gradients, so any number of calls may precede it.  A second derivative is computed without a graph,
-from the inputs.
+of every input that requires one.  A call copies its inputs, replays the graph and copies the value; the backward pass only
+scales the gradients.  Gradients that another call would overwrite are copied first, so any number of calls may precede a
+backward pass.  A second derivative is computed without a graph, from the inputs.
 
 `call` returns ``None`` for work that is not captured, and the caller computes it without a graph: the first calls of each
 key; work that is already captured, compiled, traced or transformed by ``torch.func``; forward-mode differentiation and
 anomaly detection; gradients in float16, which are too small without the scale of a `GradScaler`; vectors of values with
 a gradient; work that draws random numbers, changes its inputs or synchronizes; and calls from a second thread during a
-call of the first.
+call or a backward pass of the first.
 
 Memory: graphs of one stream share a memory pool, which grows to the intermediate memory of the largest one; each graph
 adds its inputs and outputs.  Together they hold at most `BUDGET` bytes per stream, in addition to the workspaces of
@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from likewise._compat import is_transformed
-from likewise.engines.recorder import CudaRecorder, Pool, Recorder
-from likewise.engines.recording import Compute, Place, Recording, Request, current_modes, record
+from likewise.engines.recorder import CudaRecorder, Recorder
+from likewise.engines.recording import Compute, LendingPool, Place, Recording, Request, current_modes, record
 
 Prepare: TypeAlias = Callable[[], Compute | None]
 Known: TypeAlias = dict[Hashable, Recording | int | None]
@@ -43,7 +43,7 @@ POOLED_UP_TO = 2**25
 """The same for heads with several centers per class, counting centers: their matrix takes at most 128 MiB."""
 
 INPUT_BYTES = 2**27
-"""Bytes of inputs up to which a graph pays: each call copies its inputs and its gradients."""
+"""Bytes of inputs up to which a graph pays: each call copies its inputs."""
 
 BUDGET = 2**30
 """Bytes that the graphs of one stream may hold."""
@@ -62,6 +62,28 @@ AFTER = 4
 
 FREE, WORTH = 32, 32
 """Captures that are allowed in advance, and replays that allow one more: shapes that never repeat are not captured."""
+
+
+_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+"""Types of tensors that a graph can read; another subclass may compute something else."""
+
+
+def _is_eager() -> bool:
+    """Whether torch runs operations as they are called: it does not compile, trace, transform or examine them."""
+    if torch.compiler.is_compiling() or torch.is_anomaly_enabled() or is_transformed():
+        return False
+    return not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+
+
+def _can_record(tensors: Sequence[Tensor]) -> bool:
+    """Whether a graph can read these tensors and compute their gradients."""
+    device = tensors[0].device
+    for tensor in tensors:
+        if type(tensor) not in _PLAIN or tensor.device != device or tensor.layout is not torch.strided:
+            return False
+        if tensor.requires_grad and tensor.dtype == torch.float16:
+            return False
+    return sum([tensor.nbytes for tensor in tensors]) <= INPUT_BYTES
 
 
 class Graphs:
@@ -83,7 +105,7 @@ class Graphs:
     def __init__(self, recorder: Recorder, *, budget: int = BUDGET, most: int = MOST, after: int = AFTER) -> None:
         self.recorder, self.budget, self.most, self.after = recorder, budget, most, after
         self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
-        self._pools: dict[Place, Pool] = {}
+        self._pools: dict[Place, LendingPool] = {}
         self._lock = threading.Lock()
         self._clock = itertools.count(1)
         self.captured = self.replayed = 0
@@ -92,40 +114,36 @@ class Graphs:
 
     def call(self, owner: object, key: Hashable, prepare: Prepare, tensors: Sequence[Tensor]) -> Tensor | None:
         """Compute with a graph, or return ``None`` if the caller must compute without one; see the module's `call`."""
-        if not self.fits(tensors):
-            return None
         device = tensors[0].device
-        learns = torch.is_grad_enabled()
-        wanted = tuple([learns and tensor.requires_grad for tensor in tensors])
-        request = Request(tensors, wanted, (device, self.recorder.stream(device)), current_modes(device))
-        key = (key, *request[1:], *[(tensor.shape, tensor.dtype) for tensor in tensors])
+        if not self.recorder.accepts(device) or not _is_eager() or not _PLAIN.issuperset([type(x) for x in tensors]):
+            return None
+        place, modes, learns = (device, self.recorder.stream(device)), current_modes(device), torch.is_grad_enabled()
+        # with everything that `_can_record` reads, which a call that has a recording therefore skips
+        kinds = [(x.device, x.layout, x.dtype, x.shape, learns and x.requires_grad) for x in tensors]
+        key = (key, place, modes, *kinds)
         # not blocking: a thread blocked here, inside the backward pass, could be one that a capture depends on
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            recording = self._find(self._known.setdefault(owner, {}), key, prepare, request)
+            known = self._known.setdefault(owner, {})
+            recording = known.get(key)
+            if not isinstance(recording, Recording):
+                if not _can_record(tensors):
+                    return None
+                wanted = tuple([learns and each.requires_grad for each in tensors])
+                recording = self._find(known, key, prepare, Request(tensors, wanted, place, modes))
             if recording is None:
                 return None
-            self.replayed += 1
             recording.used = next(self._clock)
-            return recording.value(request)
+            value = recording.value(tensors)
+            self.replayed += value is not None
+            return value
         finally:
             self._lock.release()
 
     def fits(self, tensors: Sequence[Tensor]) -> bool:
         """Whether a function of these tensors may be captured; see the module's `fits`."""
-        device = tensors[0].device
-        if not self.recorder.accepts(device) or torch.compiler.is_compiling() or torch.is_anomaly_enabled():
-            return False
-        if is_transformed() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-            return False
-        for tensor in tensors:
-            plain = type(tensor) is Tensor or type(tensor) is torch.nn.Parameter
-            if not plain or tensor.device != device or tensor.layout is not torch.strided:
-                return False
-            if tensor.requires_grad and tensor.dtype == torch.float16:
-                return False
-        return sum([tensor.nbytes for tensor in tensors]) <= INPUT_BYTES
+        return self.recorder.accepts(tensors[0].device) and _is_eager() and _can_record(tensors)
 
     def _find(self, known: Known, key: Hashable, prepare: Prepare, request: Request) -> Recording | None:
         state = known.get(key, 0)
@@ -155,13 +173,15 @@ class Graphs:
     def _record(self, compute: Compute, request: Request) -> Recording | None:
         place = request.place
         if place not in self._pools:
-            self._pools[place] = self.recorder.open_pool(place[0])
+            self._pools[place] = LendingPool(self.recorder.open_pool(place[0]))
         elif not self._at(place):
-            self._pools[place].renew(empty=True)  # the pool was freed with its last recording
+            self._pools[place].pool.renew(empty=True)  # the pool was freed with its last recording
         return record(compute, request, self._pools[place])
 
     def _make_room(self, place: Place) -> bool:
-        """Drop recordings until one more fits; return whether the stream may have one."""
+        """Settle the pool and drop recordings until one more fits; return whether the stream may have one."""
+        if place in self._pools and not self._pools[place].settle():
+            return False
         if place not in self._pools and len(self._pools) >= STREAMS:
             unused = next((other for other in self._pools if not self._at(other)), None)
             if unused is None:
@@ -193,14 +213,17 @@ class Graphs:
         """Bytes that the recordings of one stream of a device hold."""
         recordings = self._at(place)
         own = sum(each.nbytes for _, _, recording in recordings for each in recording.inputs)
-        return own + (self._pools[place].reserved if recordings else 0)
+        return own + (self._pools[place].pool.reserved if recordings else 0)
 
     def held_bytes(self) -> int:
         """Bytes that all recordings hold."""
         return sum(self.held(place) for place in list(self._pools))
 
     def clear(self) -> None:
-        """Drop every recording."""
+        """Drop every recording.
+
+        Lent gradients are not copied, because the current stream may be another one; no graph overwrites them any more.
+        """
         with self._lock:
             self._known.clear()
             self.captured = self.replayed = 0

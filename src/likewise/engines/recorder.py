@@ -9,7 +9,12 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-Outputs: TypeAlias = tuple[Tensor, tuple[Tensor | None, ...]]
+from likewise._compat import current_cuda_stream
+
+Gradients: TypeAlias = tuple[Tensor | None, ...]
+"""One for each input; ``None`` for those that do not require one."""
+
+Outputs: TypeAlias = tuple[Tensor, Gradients]
 """A value and the gradients of the inputs that require one."""
 
 Run: TypeAlias = Callable[[], Outputs]
@@ -18,8 +23,8 @@ Run: TypeAlias = Callable[[], Outputs]
 class Pool(Protocol):
     """Memory that the recordings of one stream share.
 
-    Recordings reuse each other's intermediate memory, so recordings of one pool must not run at the same time, and their
-    outputs must be copied before another one runs.
+    Recordings reuse each other's intermediate memory, so recordings of one pool must not run at the same time, and the
+    outputs of one are lost when any of them runs.
 
     Attributes:
         reserved: the bytes that recordings reserve on the device.
@@ -68,7 +73,7 @@ class CudaRecorder:
 
     def stream(self, device: torch.device) -> Hashable:
         """The address of the current stream."""
-        return torch.cuda.current_stream(device).cuda_stream
+        return current_cuda_stream(device)
 
     def open_pool(self, device: torch.device) -> Pool:
         """A memory pool of CUDA graphs."""

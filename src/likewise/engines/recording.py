@@ -1,10 +1,13 @@
 """Recordings: how a computation is recorded, replayed and differentiated.
 
-The value and the gradients of a computation are recorded together, so that the backward pass only scales them.
+The value and the gradients of a computation are recorded together, so that the backward pass only scales them.  Until then
+they stay in the memory of the recording; see `LendingPool`.
 """
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, TypeAlias
@@ -12,7 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from likewise.engines.recorder import Outputs, Pool
+from likewise._compat import keeps_graph
+from likewise.engines.recorder import Gradients, Outputs, Pool
 from likewise.engines.synchronization import ForbidSynchronization
 
 Compute: TypeAlias = Callable[..., Tensor]
@@ -63,6 +67,73 @@ class Request(NamedTuple):
     modes: Modes
 
 
+class LentGradients:
+    """The gradients of one call, in the memory of its recording or copied from there.
+
+    Args:
+        tensors: the gradients; ``None`` after the last backward pass.
+    """
+
+    __slots__ = ("__weakref__", "lock", "tensors")
+
+    def __init__(self, tensors: Gradients) -> None:
+        self.tensors: Gradients | None = tensors
+        self.lock = threading.Lock()
+
+    def scale(self, factor: Tensor) -> Gradients:
+        """The gradients times a number, as tensors that belong to the caller."""
+        with self.lock:  # until the kernels are launched, no other thread may replay
+            assert self.tensors is not None
+            return tuple([None if each is None else each * factor for each in self.tensors])
+
+    def copy(self) -> bool:
+        """Move the gradients out of the recording; ``False`` if another thread is scaling them."""
+        if not self.lock.acquire(blocking=False):
+            return False
+        try:
+            if self.tensors is not None:
+                self.tensors = tuple([None if each is None else each.clone() for each in self.tensors])
+        finally:
+            self.lock.release()
+        return True
+
+
+class LendingPool:
+    """A pool of recordings that lends the gradients of its latest replay to the autograd node of that call.
+
+    The backward pass reads lent gradients where the replay wrote them; in a training step nothing copies them.  Before any
+    recording of the pool runs again, `settle` copies them, unless the node has been differentiated for the last time or
+    does not exist any more.  The recording that wrote them is not the only one that overwrites them: torch does not give
+    the memory of living tensors to a later capture, but an earlier graph may hold intermediate results there.  A node whose
+    recording is dropped keeps the memory: torch frees that of a tensor after its graph and its pool, with the tensor.
+
+    A pool serves one stream.  Replays and copies are launched there, and so is the backward pass, because autograd runs a
+    node on the stream of its forward pass.  The stream therefore executes them in the order in which they are launched,
+    which `LentGradients.lock` guarantees between threads.
+
+    Args:
+        pool: the memory of the recordings.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._lent: weakref.ref[LentGradients] | None = None
+
+    def lend(self, gradients: Gradients) -> LentGradients:
+        """Lend gradients until the next `settle`."""
+        lent = LentGradients(gradients)
+        self._lent = weakref.ref(lent)
+        return lent
+
+    def settle(self) -> bool:
+        """Copy lent gradients that may still be needed; return whether recordings may run now."""
+        lent = None if self._lent is None else self._lent()
+        if lent is not None and not lent.copy():
+            return False
+        self._lent = None
+        return True
+
+
 class Recording:
     """A recorded computation.
 
@@ -72,6 +143,7 @@ class Recording:
         inputs: the tensors that it reads.
         outputs: the tensors that it writes.
         replay: runs it.
+        pool: its memory.
     """
 
     def __init__(
@@ -81,35 +153,39 @@ class Recording:
         inputs: list[Tensor],
         outputs: Outputs,
         replay: Callable[[], None],
+        pool: LendingPool,
     ) -> None:
         self.compute, self.place, self.modes = compute, request.place, request.modes
-        self.inputs, self.outputs, self.replay = inputs, outputs, replay
+        self.inputs, self.outputs, self.replay, self.pool = inputs, outputs, replay, pool
+        self.has_gradients = True in request.wanted
         self.used = 0
 
-    def value(self, request: Request) -> Tensor:
-        """The value at other inputs, differentiable by those that require a gradient."""
-        if True in request.wanted:
-            return _Replay.apply(self, *request.tensors)  # type: ignore[no-any-return, no-untyped-call]
+    def value(self, tensors: Sequence[Tensor]) -> Tensor | None:
+        """The value at other inputs, differentiable by those that require a gradient; ``None`` if it cannot run now."""
+        if not self.pool.settle():
+            return None
+        if self.has_gradients:
+            return _Replay.apply(self, *tensors)  # type: ignore[no-any-return, no-untyped-call]
         with torch.no_grad():
-            return self.run(request.tensors)[0]
+            return self.run(tensors)
 
-    def run(self, tensors: Sequence[Tensor]) -> Outputs:
-        """Value and gradients at other inputs, as copies."""
+    def run(self, tensors: Sequence[Tensor]) -> Tensor:
+        """The value at other inputs, as a copy; the gradients are in `outputs`."""
         for target, tensor in zip(self.inputs, tensors, strict=True):
             target.copy_(tensor)
         self.replay()
-        value, gradients = self.outputs
-        return value.clone(), tuple([None if each is None else each.clone() for each in gradients])
+        return self.outputs[0].clone()
 
 
-def record(compute: Compute, request: Request, pool: Pool) -> Recording | None:
+def record(compute: Compute, request: Request, lending: LendingPool) -> Recording | None:
     """Record a computation; ``None`` if that is impossible.
 
     Args:
         compute: a function of the tensors.
         request: inputs like those of later replays.
-        pool: the memory of recordings.
+        lending: the memory of recordings, settled.
     """
+    pool = lending.pool
     device = request.place[0]
     # the caller's hooks on saved tensors (checkpoints, offloading) must not apply to the recording
     keep = torch.autograd.graph.saved_tensors_hooks(_same, _same)
@@ -130,7 +206,7 @@ def record(compute: Compute, request: Request, pool: Pool) -> Recording | None:
         except Exception:  # the backward pass synchronizes
             pool.renew()
             return None
-    return Recording(compute, request, inputs, outputs, replay)
+    return Recording(compute, request, inputs, outputs, replay, lending)
 
 
 def _same(tensor: Tensor) -> Tensor:
@@ -179,20 +255,21 @@ class _Replay(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, recording: Recording, *tensors: Tensor) -> Tensor:
-        value, gradients = recording.run(tensors)
+        value = recording.run(tensors)
+        ctx.lent = recording.pool.lend(recording.outputs[1])
         # the recording itself may be dropped before the backward pass
         ctx.compute, ctx.device, ctx.modes = recording.compute, recording.place[0], recording.modes
         ctx.inputs, ctx.versions = tensors, [tensor._version for tensor in tensors]
-        ctx.save_for_backward(*gradients)
         return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return (None, *_differentiable_gradients(ctx, grad))
+        _ = ctx.saved_tensors  # there are none, but torch raises its error if an earlier backward pass freed the graph
         # torch converts a gradient to the dtype of its input
-        return (None, *[None if each is None else each * grad for each in gradients])
+        gradients = _differentiable_gradients(ctx, grad) if torch.is_grad_enabled() else ctx.lent.scale(grad)
+        if not keeps_graph():
+            ctx.lent.tensors = ctx.inputs = None
+        return (None, *gradients)
 
 
 def _differentiable_gradients(ctx: Any, grad: Tensor) -> list[Tensor | None]:
