@@ -294,7 +294,8 @@ def test_graphs_run_kernels_where_they_need_not_ask(
         (losses.ContrastiveLoss(miner=miners.SemiHardMiner()), "dense"),  # enumerates triplets
         (losses.FastAPLoss(), "triton"),
         (losses.LiftedStructureLoss(), "triton"),
-        (losses.AngularLoss(), "dense"),
+        (losses.AngularLoss(), "chunked"),
+        (losses.AngularLoss(miner=miners.PairMarginMiner()), "dense"),  # positives depend on similarities
         (losses.CentroidTripletLoss(), "dense"),
     ],
     ids=str,

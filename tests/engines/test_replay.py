@@ -292,9 +292,7 @@ def test_a_named_engine_is_never_captured(backend: str, recorder: FakeRecorder) 
 def test_what_draws_or_keeps_is_computed_plainly(recorder: FakeRecorder) -> None:
     generator = torch.Generator().manual_seed(0)
     for loss in (
-        losses.TripletLoss(miner=miners.RandomMiner(5)),
         losses.TripletLoss(miner=miners.RandomMiner(5, generator=generator)),
-        losses.TripletLoss(miner=miners.DistanceWeightedMiner()),
         losses.ArcFaceLoss(40, 5, sampled=20),
         losses.ArcFaceLoss(40, 5, sampled=20, generator=generator),
     ):
@@ -310,6 +308,44 @@ def test_what_draws_or_keeps_is_computed_plainly(recorder: FakeRecorder) -> None
     warm(sampled)
     check(sampled, *batch())
     assert recorder.captures == 1
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.TripletLoss(miner=miners.RandomMiner(5)),
+        losses.MarginLoss(num_classes=4, miner=miners.DistanceWeightedMiner()),
+        losses.MultiSimilarityLoss(miner=miners.DistanceWeightedMiner()),
+    ],
+)
+def test_miners_draw_the_same_with_and_without_a_graph(loss: PairLoss, recorder: FakeRecorder) -> None:
+    """The numbers are an input of the graph; calls before a capture draw them once."""
+    plain, others = copy.deepcopy(loss), [batch(1), (batch(2, m=12)[0][:9], batch(2)[1][:9])]
+    plain.backend = "dense"
+    torch.manual_seed(0)
+    found = [outcome(loss, *batch()) for _ in range(4)] + [outcome(loss, *batch(1), *each) for each in others * 3]
+    torch.manual_seed(0)
+    expected = [outcome(plain, *batch()) for _ in range(4)] + [outcome(plain, *batch(1), *each) for each in others * 3]
+    torch.testing.assert_close(found, expected)
+    assert (recorder.captures, recorder.replays) == (3, 7)
+    assert len({float(value) for value, *_ in found[:4]}) > 1
+
+
+def test_a_second_derivative_has_the_draw_of_its_call(recorder: FakeRecorder) -> None:
+    def differentiate(loss: PairLoss) -> list[Tensor]:
+        torch.manual_seed(0)
+        found = []
+        for _ in range(4):
+            leaf = batch()[0].requires_grad_()
+            (gradient,) = torch.autograd.grad(loss(leaf, batch()[1]), leaf, create_graph=True)
+            torch.rand(3)  # between the call and its derivative
+            found += torch.autograd.grad(gradient.square().sum(), leaf)
+        return found
+
+    miner = miners.DistanceWeightedMiner()
+    found = differentiate(losses.MarginLoss(miner=miner))
+    torch.testing.assert_close(found, differentiate(losses.MarginLoss(miner=miner, backend="dense")))
+    assert recorder.replays == 3
 
 
 class Counting(PairLoss):
@@ -373,6 +409,16 @@ def test_large_batches_take_the_plain_path(recorder: FakeRecorder, monkeypatch: 
     assert recorder.captures == 2
     warm(losses.ProxyRepulsionLoss(20, 5), embeddings, labels)  # its matrix of proxies is large
     assert recorder.captures == 2
+
+
+def test_large_batches_sum_within_classes(recorder: FakeRecorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In chunks; the positions of positives, whose number is read from the device, are inputs."""
+    monkeypatch.setattr(graphs, "UP_TO", 0)
+    monkeypatch.setattr(module, "KERNELS_IN_GRAPH", (0, 2**31))
+    loss, shuffled = losses.AngularLoss(), torch.randperm(12, generator=torch.Generator().manual_seed(0))
+    for seed in range(4):
+        check(loss, batch(seed)[0], shuffled.roll(seed) // 3)
+    assert (recorder.captures, recorder.replays) == (1, 3)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
@@ -503,6 +549,10 @@ def test_the_engine_follows_the_dtype_of_both_sides(
         (losses.SoftTripleLoss(512, 2), 8192, None),
         (losses.SubCenterArcFaceLoss(2, 2, centers=32), 32768, "dense"),
         (losses.ProxyRepulsionLoss(4096, 2), 4000, "dense"),
+        (losses.AngularLoss(), 4000, "dense"),
+        (losses.AngularLoss(), 8192, "chunked"),
+        (losses.AngularLoss(miner=miners.MultiSimilarityMiner()), 8192, None),
+        (losses.AngularLoss(), 16384, None),
     ],
 )
 def test_heads_run_kernels_where_their_matrix_is_large(

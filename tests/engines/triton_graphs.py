@@ -124,7 +124,7 @@ def test_positives_are_not_indexed_forever(
 
 
 def test_other_inputs_are_not_recorded(recorder: FakeRecorder, indexed: list[int]) -> None:
-    triplet, angular, (embeddings, labels) = losses.TripletLoss(), losses.AngularLoss(), batch(0)
+    triplet, centroid, (embeddings, labels) = losses.TripletLoss(), losses.CentroidTripletLoss(), batch(0)
     with pytest.raises(ValueError, match="labels must have one entry for each of the 18 embeddings"):
         triplet(embeddings, labels[1:])
     mined = losses.TripletLoss(miner=miners.PairMarginMiner(0.9, 0.1))
@@ -132,7 +132,7 @@ def test_other_inputs_are_not_recorded(recorder: FakeRecorder, indexed: list[int
     for _ in range(3):
         triplet(embeddings, labels, *batch(1))
         triplet(embeddings.double(), labels)
-        for loss in (angular, mined, vector):
+        for loss in (centroid, mined, vector):
             loss(embeddings.requires_grad_(), labels).sum().backward()
     assert recorder.captures == 0
     assert not indexed

@@ -13,7 +13,22 @@ from torch import Tensor
 
 from likewise import losses, miners
 from likewise.engines import dispatch, map_rows
-from likewise.formula import Cosine, Euclidean, Labels, Masks, PairBatch, Pairs, Triplets
+from likewise.engines.chosen import sum_triplets
+from likewise.formula import (
+    Cosine,
+    Euclidean,
+    Labels,
+    Masks,
+    PairBatch,
+    Pairs,
+    Triplets,
+    check_values,
+    per_triplet,
+    relu,
+    s,
+    s_p,
+    softplus,
+)
 from likewise.testing import MinerCase, make_batch
 from tests.miners.cases import CASES
 from tests.oracles import miners as oracles
@@ -50,27 +65,33 @@ def test_distance_weights_in_any_dimension(dim: int, dtype: torch.dtype):
     weights = miners.DistanceWeightedMiner().weights(distances, negative, dim)
     expected = torch.tensor([oracles.distance_weights(distances[0].tolist(), dim)], dtype=dtype)
     assert torch.isfinite(weights).all()
-    torch.testing.assert_close(weights / weights.sum(), expected, rtol=1e-4, atol=1e-8)
+    torch.testing.assert_close(weights, expected, rtol=1e-4, atol=1e-8)
 
 
 def test_a_distance_that_is_none_is_drawn_by_nobody():
     distances = torch.tensor([[0.6, torch.nan, 1.2]])
     before, negative = distances.clone(), torch.tensor([[True, True, True]])
     weights = miners.DistanceWeightedMiner().weights(distances, negative, dim=3)
-    torch.testing.assert_close(weights, torch.tensor([[1.0, 0.0, 0.5]]))
+    torch.testing.assert_close(weights, torch.tensor([[2.0, 0.0, 1.0]]) / 3.0)
     torch.testing.assert_close(distances, before, equal_nan=True)
     assert bool(negative.all())
 
 
-def test_distance_weighted_draws_follow_the_weights():
-    """20,000 equal anchors with one positive and four negatives each: chi-square with 3 degrees of freedom."""
+@pytest.mark.parametrize("reads", [True, False])
+def test_distance_weighted_draws_follow_the_weights(reads: bool):
+    """20,000 equal anchors with one positive and four negatives each: chi-square with 3 degrees of freedom.
+
+    On a GPU, where the number of positives is not read, every reference is a candidate.
+    """
     angles = torch.tensor([0.1, 0.6, 0.9, 1.1, 1.3], dtype=torch.float64)
     references = torch.stack([angles.cos(), angles.sin(), torch.zeros(5, dtype=torch.float64)], dim=1)
     anchor = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)
     miner = miners.DistanceWeightedMiner(generator=torch.Generator().manual_seed(0))
-    _, positives, negatives = miner.triplets(
-        anchor.expand(20_000, 3), torch.zeros(20_000, dtype=torch.long), references, torch.arange(5)
-    )
+    with check_values(reads):
+        _, positives, negatives = miner.triplets(
+            anchor.expand(20_000, 3), torch.zeros(20_000, dtype=torch.long), references, torch.arange(5)
+        )
+    assert len(negatives) == 20_000
     assert not positives.any()
     distances = torch.cdist(anchor, references[1:])
     expected = torch.tensor(oracles.distance_weights(distances[0].tolist(), 3)) * 20_000
@@ -92,6 +113,38 @@ def test_random_triplets_are_uniform():
     kinds, counts = torch.unique(drawn, dim=0, return_counts=True)
     assert kinds.tolist() == [[0, 1, 2], [0, 1, 3], [1, 0, 2], [1, 0, 3]]
     assert ((counts - 2000.0).square() / 2000.0).sum() < 16.3  # chi-square, 3 degrees of freedom, p = 0.001
+
+
+def test_random_triplets_of_classes_of_different_sizes_are_uniform():
+    """Classes of three, two and one: 3 x 2 x 3 and 2 x 1 x 4 triplets."""
+    embeddings, labels = torch.randn(6, 3), torch.tensor([0, 1, 0, 2, 1, 0])
+    miner = miners.RandomMiner(26_000, generator=torch.Generator().manual_seed(0))
+    drawn = torch.stack(miner.triplets(embeddings, labels), dim=1)
+    kinds, counts = torch.unique(drawn, dim=0, return_counts=True)
+    assert len(kinds) == 26
+    assert ((counts - 1000.0).square() / 1000.0).sum() < 52.6  # chi-square, 25 degrees of freedom, p = 0.001
+
+
+@pytest.mark.parametrize("make", [miners.DistanceWeightedMiner, miners.SemiHardMiner])
+def test_a_device_is_not_asked_for_the_number_of_a_few_triplets(make):
+    """In chunks, each anchor keeps as many triplets as the largest number of positives; unused ones change nothing."""
+    embeddings, labels = torch.randn(60, 8, dtype=torch.float64), torch.arange(60) // 4
+    labels[:2] = torch.tensor([20, 21])  # without positives
+    batch = PairBatch(Labels(labels), Cosine(), anchors=embeddings)
+    with check_values(False):
+        chosen = make().choose(map_rows(batch, "chunked"))
+    assert isinstance(chosen, Triplets)
+    assert chosen.per_anchor == 3
+    assert not chosen.valid.all()
+    term = per_triplet(relu(s - s_p + 0.2), softplus(s - s_p))
+    for held in (batch, batch.materialize()):
+        outcomes = []
+        for triplets in (chosen, chosen.compact()):
+            leaf = embeddings.clone().requires_grad_()
+            changed = {"anchors": leaf} if held is batch else {"matrix": Cosine()(leaf)}
+            values = sum_triplets(term, held.under(triplets).replace(**changed))
+            outcomes.append((*values, torch.autograd.grad(values.total.sum(), leaf)[0]))
+        torch.testing.assert_close(*outcomes)
 
 
 @pytest.mark.parametrize("make", [miners.DistanceWeightedMiner, miners.RandomMiner])

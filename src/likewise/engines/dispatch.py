@@ -71,6 +71,9 @@ Measured on an H200 (tests/engines/graphs_gpu.py): at 1,024 squared kernels take
 squared between 70 and 90%.
 """
 
+CHUNKS_IN_GRAPH = 2**28
+"""The number of pairs below which a CUDA graph runs chunks; more chunks hide their launches and take more memory."""
+
 INDEX_FROM = 2**18
 """The number of pairs from which an index of positives is faster than masks on a CPU, its computation included."""
 
@@ -174,6 +177,8 @@ def choose_in_graph(
     """
     least, most = KERNELS_IN_GRAPH
     terms = _list_terms(declarations)
+    if not whole and miner is None and pairs < CHUNKS_IN_GRAPH and all(map(_sums_in_classes, terms)):
+        return EngineKind.CHUNKED
     fixed = all(_has_fixed_shapes(term) for term in terms)
     if whole:
         fixed = fixed and all(isinstance(term, Term) and not term.folds_each_positive for term in terms)
@@ -196,6 +201,11 @@ def _has_fixed_shapes(term: Term | MatrixLoss) -> bool:
     if isinstance(term, MatrixLoss):
         return term.evaluates_formulas and term.has_fixed_shapes
     return not term.reads_pair_numbers  # numbers per pair are matrices
+
+
+def _sums_in_classes(term: Term | MatrixLoss) -> bool:
+    """Whether a term sums within classes, in tensors of fixed shapes once the positives are known."""
+    return isinstance(term, MatrixLoss) and term.sums_in_classes
 
 
 def _is_rule(miner: object, similarity: Similarity, terms: list[Term | MatrixLoss]) -> bool:

@@ -171,7 +171,7 @@ def evaluate_declaration(
         chosen = [term for term in terms if isinstance(term, TripletTerm)]
         if chosen and plan.formulas is EngineKind.DENSE:
             batch, plan = _materialize(batch, plan)
-        values += [sum_triplets(term, batch) for term in chosen]
+        values += [sum_triplets(term, batch, counted_by(reduction)) for term in chosen]
         terms = [term for term in terms if not isinstance(term, TripletTerm)]
     if terms:
         values += _run(terms, batch, counted_by(reduction), plan)
@@ -280,8 +280,8 @@ def _mine(
         return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
     if is_transformed():  # vmap needs the same number of triplets in every batch, which chunks do not have
         plan = plan._replace(rows=EngineKind.DENSE)
-    elif plan.rows is EngineKind.TRITON:
-        plan = plan._replace(rows=EngineKind.CHUNKED)
+    elif plan.rows is EngineKind.TRITON or (on_triplets and plan.formulas is EngineKind.TRITON):
+        plan = plan._replace(rows=EngineKind.CHUNKED)  # triplets need only their own similarities with a graph
     rows = _map_rows(batch, plan)
     rows.prepare()  # with a graph: mining has none, but the loss uses the same matrix
     if not on_triplets:

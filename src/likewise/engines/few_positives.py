@@ -86,7 +86,7 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> Exp
         return None
     anchors = torch.arange(len(positives.index), device=positives.index.device)[:, None].expand_as(positives.index)
     index = positives.index.clamp_min(0)
-    own: dict[Formula, Tensor] = {s_p: similarities_at(batch, anchors, index)}
+    own: dict[Formula, Tensor] = {s_p: similarities_at(batch, None, index)}
     of_triplets: dict[PerTriplet, PairNumbers] = {}
     for leaf in found.leaves:
         if isinstance(leaf, AtPositive):

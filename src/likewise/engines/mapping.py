@@ -84,7 +84,10 @@ class WholeRows:
         yield self._make_chunk(self.batch, slice(0, self.batch.shape[0]), partial(dense_masks, self.batch))
 
     def _make_chunk(self, batch: PairBatch, rows: slice, masks: Callable[[], tuple[Tensor, Tensor]]) -> RowChunk:
-        return RowChunk(batch, rows, masks, partial(find_candidates, large=self._large))
+        return RowChunk(batch, rows, masks, partial(self._find_candidates, rows))
+
+    def _find_candidates(self, rows: slice, mask: Tensor) -> PositiveIndex:
+        return find_candidates(mask, large=self._may_wait)
 
     def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
         """Tensors with one row per anchor."""
@@ -123,7 +126,7 @@ class WholeRows:
 
     def compact(self, triplets: Triplets) -> Triplets:
         """Return triplets without unused entries, unless removing them would synchronize."""
-        return compact(triplets, large=self._large)
+        return compact(triplets, large=self._may_wait)
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
         """A formula on another batch."""
@@ -169,11 +172,20 @@ class WholeRows:
     def positive_index(self, most: int | None = None, *, small: bool = True) -> PositiveIndex | None:
         """The positions of each anchor's positives."""
         options = {} if most is None else {"most": most}
-        m, n = self.batch.shape
-        pairs = self.batch.group.largest(m) * n  # the same decision on all ranks
-        if not small and not self._large and pairs < INDEX_FROM:
+        if not small and not self._large and self._pairs < INDEX_FROM:
             return None
-        return find_positive_index(self.batch, large=self._large or pairs >= graphs.UP_TO, **options)
+        return find_positive_index(self.batch, large=self._may_wait, **options)
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether the batch is so large that reading one number from the device takes less time than it saves."""
+        return self._large or self._pairs >= graphs.UP_TO
+
+    @property
+    def _pairs(self) -> int:
+        """The size of the matrix, of the largest one among ranks, so that all decide alike."""
+        m, n = self.batch.shape
+        return self.batch.group.largest(m) * n
 
 
 class ChunkedRows(WholeRows):
@@ -192,6 +204,13 @@ class ChunkedRows(WholeRows):
     def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None, kernels: Kernels | None = None) -> None:
         super().__init__(batch if batch.matrix is not None else batch.prepare(), evaluate, kernels)
         self._mined = settle_mining(batch)
+        self._few: tuple[PositiveIndex | None] | None = None
+
+    def _find_candidates(self, rows: slice, mask: Tensor) -> PositiveIndex:
+        if self._few is None:  # the host waits once, not for every chunk
+            self._few = (find_positive_index(self.batch, large=True),)
+        [few] = self._few
+        return find_candidates(mask, large=True, known=None if few is None else few.rows(rows))
 
     def prepare(self) -> None:
         """Do nothing: chunks are computed one after the other."""
@@ -210,15 +229,17 @@ class ChunkedRows(WholeRows):
         """The triplets that a function chooses from each chunk, without gradient."""
         if in_chunks is not None:
             return in_chunks()
-        found, gaps = _Columns(self.batch), False
+        found, gaps, widths = _Columns(self.batch), False, set()
         with torch.no_grad():
             for chunk in self.chunks():
                 chosen = self.compact(function(chunk).with_shape(*chunk.batch.shape))
                 gaps = gaps or chosen.valid is not None
+                widths.add(chosen.per_anchor)
                 valid = torch.ones_like(chosen.anchors) if chosen.valid is None else chosen.valid
                 found.add(chunk.rows, chosen.anchors + chunk.rows.start, chosen.positives, chosen.negatives, valid)
             anchors, positives, negatives, valid = found.all()
-        return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, self.batch.shape)
+        width = widths.pop() if len(widths) == 1 else None
+        return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, self.batch.shape, width)
 
     def keep_pairs(
         self, masks: Callable[[RowChunk], tuple[Tensor, Tensor]], in_chunks: Callable[[], Relation]

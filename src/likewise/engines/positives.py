@@ -32,6 +32,7 @@ from likewise.formula import (
     Folded,
     Formula,
     PerTriplet,
+    PositiveIndex,
     Rank,
     evaluate,
     s,
@@ -91,7 +92,7 @@ def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]
         [tensor([0.2000])]
     """
     S, (m, n) = pairs.known[s], pairs.positive.shape
-    index = find_candidates(pairs.positive, large=reads_count(folds, (m, n), pairs.interval))
+    index = find_candidates(pairs.positive, large=reads_count(folds, (m, n), pairs.interval)).index
     sums = sum_matched(folds, pairs, index) if index.shape[1] >= MANY else {}
 
     def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
@@ -197,25 +198,30 @@ def map_positives(
     return [compute(S, *some) if roomy else call_recomputed(compute, S, *some) for some in chunks]
 
 
-def find_candidates(mask: Tensor, *, large: bool) -> Tensor:
-    """The columns that may be true in each row of a mask, ``(m, k)``, ascending.
+def find_candidates(mask: Tensor, *, large: bool, known: PositiveIndex | None = None) -> PositiveIndex:
+    """The columns that may be true in each row of a mask, ``(m, k)``, ascending unless known, and which of them are.
 
     Args:
         mask: booleans, ``(m, n)``.
         large: whether the batch is large enough to synchronize with a device.  ``k`` is the largest number in a row if
             it may be read; otherwise every column is a candidate.
+        known: columns that contain all that are true, if they are known.
 
     Examples:
         >>> import torch
-        >>> find_candidates(torch.tensor([[False, True, True], [True, False, False]]), large=False)
+        >>> find_candidates(torch.tensor([[False, True, True], [True, False, False]]), large=False).index
         tensor([[1, 2],
                 [0, 1]])
     """
     m, n = mask.shape
+    if known is not None:
+        exists = mask.gather(1, known.index)
+        return PositiveIndex(known.index, exists if known.exists is None else exists & known.exists)
     if not can_synchronize(mask, large=large):
-        return torch.arange(n, device=mask.device)[None, :].expand(m, n)
+        return PositiveIndex(torch.arange(n, device=mask.device)[None, :].expand(m, n), mask)
     most = max(int(mask.sum(dim=1).max()), 1) if m else 1
-    return mask.to(torch.uint8).topk(min(most, n), dim=1).indices.sort(dim=1).values
+    index = mask.to(torch.uint8).topk(min(most, n), dim=1).indices.sort(dim=1).values
+    return PositiveIndex(index, mask.gather(1, index))
 
 
 def _start_positives(

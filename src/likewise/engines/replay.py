@@ -53,15 +53,15 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     """
     if torch.compiler.is_compiling() or loss.backend != "auto" or not isinstance(embeddings, Tensor):
         return None
-    if loss.is_stateful:
+    if loss.is_stateful or loss._modules:
         return None
     if not graphs.accepts(embeddings.device) or not _is_plain(embeddings):
         return None
     learned = {name: each for name, each in (*loss._parameters.items(), *loss._buffers.items()) if each is not None}
     arguments = (embeddings, *others)
-    tensors = [*[each for each in arguments if each is not None], *learned.values()]
+    tensors = [each for each in (*arguments, *learned.values()) if each is not None]
     key = _key(loss)
-    if key is None or loss._modules or not all(isinstance(each, Tensor) for each in tensors):
+    if key is None or not all(map(torch.is_tensor, tensors)):
         return None
     # whether kernels can run a loss is checked once, before a capture
     pairs = _pairs(loss, arguments)
@@ -69,6 +69,12 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
         return None
     prepare = functools.partial(_pure, loss, arguments, tuple(learned))
     there = tuple([each is not None for each in arguments])
+    if _draws(loss):
+        if not 0 < pairs < graphs.UP_TO:
+            return None
+        m, references = len(embeddings), arguments[2]
+        shape = m, m if references is None else len(references)
+        return _replay_draw(loss, shape, (key, there, *learned), prepare, tensors)
     index: list[Tensor] = []
     attempts = None
     if pairs >= graphs.UP_TO and graphs.fits(tensors):
@@ -82,6 +88,31 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     value = graphs.call(loss, (key, there, len(index), *learned), prepare, [*tensors, *index])
     if value is not None and index and attempts is not None:
         attempts.left = ATTEMPTS
+    return value
+
+
+def _draws(loss: Any) -> bool:
+    """Whether the loss has a miner that draws."""
+    return hasattr(vars(loss).get("miner"), "draw")
+
+
+def _replay_draw(
+    loss: Any,
+    shape: tuple[int, int],
+    key: Hashable,
+    prepare: Callable[[], Callable[..., Tensor] | None],
+    tensors: list[Tensor],
+) -> Tensor | None:
+    """Compute a loss whose miner draws; the numbers that it draws for a matrix of this shape are an input of the graph.
+
+    Without a graph the generator is as before, so that random numbers do not depend on whether a graph serves the call.
+    """
+    device = tensors[0].device
+    generator = torch.cuda.default_generators[device.index] if device.type == "cuda" else torch.default_generator
+    before = generator.get_state()
+    value = graphs.call(loss, key, prepare, [*tensors, loss.miner.draw(*shape, device)])
+    if value is None:
+        generator.set_state(before)
     return value
 
 
@@ -114,7 +145,8 @@ def _find_attempts(loss: Any, key: Hashable, arguments: Arguments) -> _Attempts 
     if attempts is None or attempts.key != key:
         # vectors of values with a gradient are not captured, and kernels do not rank an anchor among its positives
         fits = loss.reduction not in ("none", "mean_per_anchor") and not loss.ranks_itself()
-        takes = fits and needs_positives(loss.declarations()) and _choose(loss, arguments) is EngineKind.TRITON
+        engines = EngineKind.TRITON, EngineKind.CHUNKED
+        takes = fits and needs_positives(loss.declarations()) and _choose(loss, arguments) in engines
         attempts = _ATTEMPTS[loss] = _Attempts(key, ATTEMPTS if takes else 0)
     return attempts
 
@@ -153,7 +185,7 @@ def _key(loss: nn.Module) -> Hashable | None:
 def _constant(value: Any) -> Hashable:
     """A hashable constant, or ``NotImplemented``."""
     constant: Hashable = NotImplemented
-    if value is None or isinstance(value, int | float | str):
+    if type(value) in _SIMPLE or isinstance(value, int | float | str):
         constant = value
     elif type(value) is tuple:
         entries = tuple([_constant(each) for each in value])
@@ -172,7 +204,8 @@ def _is_frozen(value: Any) -> bool:
 
 def _pairs(loss: Any, arguments: Arguments) -> int:
     """The size of the largest matrix of embeddings."""
-    embeddings, references = arguments[0], arguments[2] if len(arguments) > 2 else getattr(loss, "proxies", None)
+    # proxies are a parameter, which is faster to find there than as an attribute
+    embeddings, references = arguments[0], arguments[2] if len(arguments) > 2 else loss._parameters.get("proxies")
     assert embeddings is not None
     m = embeddings.shape[0] if embeddings.ndim else 0
     return m * (m if references is None or not references.ndim else references.shape[0])
@@ -193,7 +226,7 @@ def _choose(loss: Any, arguments: Arguments) -> EngineKind | None:
             dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch
         miner = getattr(loss, "miner", None)
         kind = choose_in_graph(loss.declarations(), similarity, miner, dtype, pairs, whole=whole)
-        if kind is EngineKind.TRITON:
+        if kind is not EngineKind.DENSE:
             return kind
     return EngineKind.DENSE if whole else None
 
@@ -204,8 +237,8 @@ def _pure(loss: Any, like: Arguments, names: tuple[str, ...]) -> Callable[..., T
     Args:
         loss: the loss.
         like: the arguments of a call.
-        names: the loss's parameters and buffers, which come after the arguments; the positions of positives, and which of
-            them exist, come last.
+        names: the loss's parameters and buffers, which come after the arguments; the numbers that a miner draws, or the
+            positions of positives and which of them exist, come last.
     """
     kind = _choose(loss, like)
     if kind is None:
@@ -216,16 +249,18 @@ def _pure(loss: Any, like: Arguments, names: tuple[str, ...]) -> Callable[..., T
         return None
     if _reads_pair_numbers(loss):  # of a function that may read another tensor at the next call
         return None
-    module = _Forward(_snapshot(loss, kind))
+    snapshot, draws = _snapshot(loss, kind), _draws(loss)
 
     def compute(*tensors: Tensor) -> Tensor:
         some = iter(tensors)
         arguments = tuple([next(some) if each else None for each in there])
         state = {f"loss.{name}": next(some) for name in names}
-        positives, options = tuple(some), {}
-        if positives:
+        more, module, options = tuple(some), _Forward(snapshot), {}
+        if draws:
+            module = _Forward(_with_numbers(snapshot, *more))
+        elif more:
             assert arguments[1] is not None
-            options["relation"] = Labels(arguments[1], positives=PositiveIndex(*positives))
+            options["relation"] = Labels(arguments[1], positives=PositiveIndex(*more))
         value: Tensor = torch.func.functional_call(module, state, arguments, options)
         return value
 
@@ -247,6 +282,13 @@ def _snapshot(loss: Any, kind: EngineKind) -> Any:
     for store in ("_parameters", "_buffers"):
         own[store] = {name: None if each is None else torch.empty(0) for name, each in own[store].items()}
     other.backend = kind.value
+    return other
+
+
+def _with_numbers(loss: Any, numbers: Tensor) -> Any:
+    """A copy of a loss whose miner uses these numbers."""
+    other = copy.copy(loss)
+    vars(other)["miner"] = loss.miner.with_numbers(numbers)
     return other
 
 

@@ -44,8 +44,8 @@ class PlainFactors(NamedTuple):
 
     def pass_on(self, gradient: Tensor, some: slice, total: Tensor) -> None:
         """Add the gradient by the rows to a total, from that by the products of some rows."""
-        total[some] += multiply_rows(gradient, self.rows.T)
-        total += multiply_columns(gradient, self.rows[some])
+        total[some].add_(multiply_rows(gradient, self.rows.T))
+        total.add_(multiply_columns(gradient, self.rows[some]))
 
 
 class SplitFactors(NamedTuple):

@@ -33,6 +33,10 @@ _COPIES = frozenset(
 """Functions that may copy between host and device."""
 
 
+FEW = 16
+"""Triplets of an anchor, used or not, that are not reduced to the used ones on a device."""
+
+
 def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
     """Return whether the host may read from the tensor's device: always on the CPU, elsewhere only for large batches.
 
@@ -51,14 +55,18 @@ def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
 def compact(triplets: Triplets, *, large: bool) -> Triplets:
     """Return triplets without unused entries if the host may read their number, otherwise unchanged.
 
+    A few triplets per anchor on a device stay as they are: unused ones take less time than reading their number.
+
     Examples:
         >>> import torch
         >>> zero, valid = torch.zeros(2, dtype=torch.int64), torch.tensor([True, False])
         >>> len(compact(Triplets(zero, zero, zero, valid), large=False).anchors)
         1
     """
-    can_compact = triplets.valid is not None and can_synchronize(triplets.valid, large=large)
-    return triplets.compact() if can_compact else triplets
+    if triplets.valid is None:
+        return triplets
+    is_few = triplets.per_anchor is not None and triplets.per_anchor <= FEW
+    return triplets.compact() if can_synchronize(triplets.valid, large=large and not is_few) else triplets
 
 
 def cut_batch(batch: PairBatch, rows: slice) -> PairBatch:

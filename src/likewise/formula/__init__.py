@@ -113,6 +113,7 @@ from likewise.formula.hyperparameters import option as option
 from likewise.formula.indexing import broadcast_shape as broadcast_shape
 from likewise.formula.indexing import inner_products as inner_products
 from likewise.formula.indexing import pair_entries as pair_entries
+from likewise.formula.indexing import take_columns as take_columns
 from likewise.formula.indexing import take_rows as take_rows
 
 # Used by engines, miners, losses and tools.

@@ -21,6 +21,25 @@ def take_rows(matrix: Tensor, index: Tensor) -> Tensor:
     return matrix[index] if matrix.is_cuda else matrix.index_select(0, index)
 
 
+def take_columns(matrix: Tensor, columns: Tensor) -> Tensor:
+    """Return some columns of each row, ``(m, k)``, with a gradient that does not depend on the order of atomic additions.
+
+    On a GPU the gradients of many columns are added in float64: sums of numbers of similar size are then the same in any
+    order.  Those of few columns are sorted.
+
+    Examples:
+        >>> import torch
+        >>> take_columns(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1], [0]])).tolist()
+        [[2.0], [3.0]]
+    """
+    if not matrix.is_cuda:
+        return matrix.gather(1, columns)
+    if 4 * columns.shape[1] >= matrix.shape[1]:
+        return matrix.double().gather(1, columns).to(matrix.dtype)
+    first = torch.arange(0, matrix.numel(), matrix.shape[1], device=matrix.device)[:, None]
+    return take_rows(matrix.reshape(-1), first + columns)
+
+
 def pair_entries(matrix: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """Return ``matrix[rows, columns]`` for indices that broadcast; a chunk of rows and columns is sliced.
 

@@ -28,15 +28,15 @@ class RowChunk:
         batch: these anchors as a batch, with their rows of the matrix.
         rows: which anchors of the whole batch they are.
         masks: computes the positive and the negative pairs, ``(rows, n)`` booleans, after mining.
-        candidates: computes the columns that may be true in each row of a mask, ``(rows, k)`` ascending indices; all
-            columns if the engine may not read their number from the device.
+        candidates: computes the columns that may be true in each row of a mask of positives, and which of them are,
+            ``(rows, k)``; all columns if the engine may not read their number from the device.
 
     Examples:
         >>> import torch
         >>> from likewise.engines import map_rows
         >>> from likewise.formula import Labels, PairBatch
         >>> rows = map_rows(PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=torch.eye(3)))
-        >>> rows.map(lambda chunk: (chunk.candidates(chunk.masks()[0]),))
+        >>> rows.map(lambda chunk: (chunk.candidates(chunk.masks()[0]).index,))
         [tensor([[1],
                 [0],
                 [0]])]
@@ -45,7 +45,7 @@ class RowChunk:
     batch: PairBatch
     rows: slice
     masks: Callable[[], tuple[Tensor, Tensor]]
-    candidates: Callable[[Tensor], Tensor]
+    candidates: Callable[[Tensor], PositiveIndex]
 
     @property
     def similarities(self) -> Tensor:
@@ -155,6 +155,7 @@ class MatrixLoss:
         needs_positives: whether it calls `RowMapper.positive_index`.
         has_fixed_shapes: whether the shapes of its tensors depend only on the numbers of samples, dimensions and positives,
             so that a CUDA graph can run its kernels.
+        sums_in_classes: whether it calls `RowMapper.multiply_classes`, and then has fixed shapes also without kernels.
 
     Examples:
         >>> import torch
@@ -174,6 +175,7 @@ class MatrixLoss:
     evaluates_formulas: bool = False
     needs_positives: bool = False
     has_fixed_shapes: bool = True
+    sums_in_classes: bool = False
 
     @classmethod
     def by_rows(cls, function: Callable[[Tensor, Tensor, Tensor], list[TermValues]]) -> Self:

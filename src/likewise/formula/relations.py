@@ -244,6 +244,8 @@ class Triplets(Relation):
         negatives: indices of references, ``(t,)``.
         valid: which triplets count; a miner on a GPU leaves unused entries to avoid synchronizing.
         shape: how many anchors and references there are; set by `with_shape`.
+        per_anchor: the number of triplets of each anchor, used or not, if they come in the order of anchors; set by
+            `of_rows`.
 
     Examples:
         >>> import torch
@@ -257,6 +259,21 @@ class Triplets(Relation):
     negatives: Tensor
     valid: Tensor | None = None
     shape: tuple[int, int] | None = None
+    per_anchor: int | None = None
+
+    @classmethod
+    def of_rows(cls, positives: Tensor, negatives: Tensor, valid: Tensor) -> Triplets:
+        """Return as many triplets for each anchor, from matrices ``(m, k)`` with one row per anchor.
+
+        Examples:
+            >>> import torch
+            >>> Triplets.of_rows(torch.tensor([[1], [0]]), torch.tensor([[2], [2]]), torch.ones(2, 1).bool()).anchors
+            tensor([0, 1])
+        """
+        m, k = positives.shape
+        anchors = torch.arange(m, device=positives.device)[:, None].expand(m, k)
+        anchors, positives, negatives, valid = (each.reshape(-1) for each in (anchors, positives, negatives, valid))
+        return cls(anchors, positives, negatives, valid, per_anchor=k)
 
     def __post_init__(self) -> None:
         names = ("anchors", "positives", "negatives")
@@ -294,12 +311,18 @@ class Triplets(Relation):
         first, end, _ = rows.indices(self.shape[0])
         if (first, end) == (0, self.shape[0]):
             return self
+        if self.per_anchor is not None:
+            own = slice(first * self.per_anchor, end * self.per_anchor)
+            return self._with(
+                anchors=self.anchors[own] - first,
+                positives=self.positives[own],
+                negatives=self.negatives[own],
+                valid=None if self.valid is None else self.valid[own],
+                shape=(end - first, self.shape[1]),
+            )
         inside = (self.anchors >= first) & (self.anchors < end)
-        return make_unchecked(
-            Triplets,
+        return self._with(
             anchors=(self.anchors - first).clamp(0, max(end - first - 1, 0)),
-            positives=self.positives,
-            negatives=self.negatives,
             valid=inside if self.valid is None else inside & self.valid,
             shape=(end - first, self.shape[1]),
         )
@@ -309,7 +332,7 @@ class Triplets(Relation):
         check_range("anchors of relation", self.anchors, anchors, "anchors")
         check_range("positives of relation", self.positives, references, "references")
         check_range("negatives of relation", self.negatives, references, "references")
-        return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
+        return self._with(shape=(anchors, references))
 
     def compact(self) -> Triplets:
         """Return the triplets without unused entries; synchronizes to read their number."""
@@ -317,6 +340,10 @@ class Triplets(Relation):
             return self
         index = self.valid.nonzero().squeeze(1)
         return Triplets(self.anchors[index], self.positives[index], self.negatives[index], None, self.shape)
+
+    def _with(self, **changes: object) -> Triplets:
+        names = ("anchors", "positives", "negatives", "valid", "shape", "per_anchor")
+        return make_unchecked(Triplets, **{**{name: getattr(self, name) for name in names}, **changes})
 
 
 @dataclass(frozen=True, eq=False)

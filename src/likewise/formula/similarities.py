@@ -109,10 +109,12 @@ class Euclidean(Similarity):
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``−√(‖a‖² + ‖b‖² − 2 a·b)``."""
-        squared = -_minus_squared_distance(products, anchor_squares, reference_squares)
+        squares = anchor_squares + reference_squares
+        squared = torch.add(squares, products, alpha=-2.0)
         # a value below the rounding of the subtraction is zero, so that equal embeddings have distance zero
-        rounding = 4.0 * torch.finfo(products.dtype).eps * (anchor_squares + reference_squares)
-        return -safe_sqrt(squared.masked_fill(squared <= rounding, 0.0))
+        is_zero = (squared > 4.0 * torch.finfo(products.dtype).eps * squares).logical_not_()
+        # the inner mask keeps autograd from computing 1/0
+        return squared.masked_fill_(is_zero, 1.0).sqrt().neg().masked_fill_(is_zero, 0.0)
 
     def distances(self, similarities: Tensor) -> Tensor:
         """``−s``."""

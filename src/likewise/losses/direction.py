@@ -301,8 +301,7 @@ class _HardestPositives(NamedTuple):
             if isinstance(relation, Labels) and relation.positives is not None:
                 index = relation.positives.index
                 exists, index = relation.positives.mask & (index >= 0), index.clamp_min(0)
-                rows = torch.arange(len(index), device=index.device)[:, None].expand_as(index)
-                hardest = _least(similarities_at(batch, rows, index), exists)
+                hardest = _least(similarities_at(batch, None, index), exists)
                 return cls(points, index.gather(1, hardest[:, None])[:, 0], exists.any(dim=1))
             return cls(points, *map_rows(batch).map(_least_similar_positive))
 

@@ -152,7 +152,6 @@ class DynamicSoftMarginLoss(PairLoss):
 def _triplets(chunk: RowChunk) -> Iterator[tuple[Tensor, Tensor]]:
     """``d_ap − d_an`` of one positive of each anchor and all references, and which of these are triplets, ``(rows, n)`` each."""
     S, (positive, negative) = chunk.similarities, chunk.masks()
-    columns = chunk.candidates(positive)  # (rows, k)
-    for k in range(columns.shape[1]):
-        column = columns[:, k : k + 1]
-        yield S - S.gather(1, column), positive.gather(1, column) & negative
+    candidates = chunk.candidates(positive)  # (rows, k)
+    for column, exists in zip(candidates.index.unbind(1), candidates.mask.unbind(1), strict=True):
+        yield S - S.gather(1, column[:, None]), exists[:, None] & negative

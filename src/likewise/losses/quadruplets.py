@@ -122,8 +122,7 @@ def _positives(batch: PairBatch, rows: RowMapper) -> tuple[Tensor, Tensor]:
     if positives is None:
         near, exists = rows.map(lambda chunk: (chunk.similarities, chunk.masks()[0]))
         return near, exists
-    anchors = torch.arange(batch.shape[0], device=positives.index.device)[:, None].expand_as(positives.index)
-    return similarities_at(batch, anchors, positives.index), positives.mask
+    return similarities_at(batch, None, positives.index), positives.mask
 
 
 def _thresholds(limits: Tensor, own: Tensor, batch: PairBatch) -> Thresholds:

@@ -69,7 +69,9 @@ class AngularLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """Few positives: products within classes, or each pair is an anchor; many: one matrix product for all pairs."""
-        return MatrixLoss(self._compute, evaluates_formulas=True, needs_positives=True, has_fixed_shapes=False)
+        return MatrixLoss(
+            self._compute, evaluates_formulas=True, needs_positives=True, has_fixed_shapes=False, sums_in_classes=True
+        )
 
     def only_from_embeddings(self) -> str | None:
         """Return the reason: positives are compared with negatives, and both are references."""
@@ -88,11 +90,11 @@ class AngularLoss(PairLoss):
 
     def _in_classes(self, products: ClassProducts) -> list[TermValues]:
         """The pairs of each class, which have the same negatives; a pair counts for both of its members."""
-        keep = products.exists & (products.sums != 0.0)  # zero without negatives; NaN counts
-        logits = products.sums.masked_fill(~keep, 1.0).log()
-        logits = logits - 2.0 * (1.0 + self._squared_tangent) * products.similarities
-        value = torch.where(keep, OPERATIONS["softplus"].compute(logits), 0.0)
-        sums = products.add_both(torch.stack([value.double(), keep.double(), (value != 0).double()]))
+        missing = products.sums == 0.0  # where there is no pair or no negative; NaN counts
+        logits = products.sums.masked_fill(missing, 1.0).log()
+        logits = torch.sub(logits, products.similarities, alpha=2.0 * (1.0 + self._squared_tangent))
+        value = OPERATIONS["softplus"].compute(logits).masked_fill(missing, 0.0)
+        sums = products.add_both(torch.stack([value.double(), (~missing).double(), (value != 0).double()]))
         total, units, nonzero = sums.unbind()
         return [TermValues(total.to(value.dtype), units.long(), nonzero.long())]
 
@@ -204,8 +206,7 @@ class LiftedStructureLoss(PairLoss):
         assert values.units is not None
         pressure, has_negative = values.total, values.units > 0
         index = positives.index
-        anchors = torch.arange(len(index), device=index.device)[:, None].expand_as(index)
-        S = similarities_at(batch, anchors, index)
+        S = similarities_at(batch, None, index)
         joint = _log_add(pressure[:, None], batch.gather(pressure)[index])
         keep = positives.mask & (has_negative[:, None] | batch.gather(has_negative)[index])
         return [TermValues(*_sum_pairs(S, joint, keep))]

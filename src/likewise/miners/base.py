@@ -262,12 +262,6 @@ def fill(values: Tensor, where: Tensor, number: float) -> Tensor:
     return values.masked_fill(where, number) if is_inside_func() else values.masked_fill_(where, number)
 
 
-def one_negative_each(positives: Tensor, negatives: Tensor, valid: Tensor) -> Triplets:
-    """Triplets from matrices ``(m, k)`` of k positives of each anchor, and a negative for each of them."""
-    anchors = torch.arange(len(positives), device=positives.device)[:, None].expand_as(positives)
-    return Triplets(anchors.reshape(-1), positives.reshape(-1), negatives.reshape(-1), valid.reshape(-1))
-
-
 def enumerate_triplets(positive: Tensor, negatives: Tensor, first: Tensor, end: Tensor) -> Triplets:
     """Return each positive pair with a range of its row's negatives; synchronizes to read the number of triplets.
 

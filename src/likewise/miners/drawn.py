@@ -2,18 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from likewise.engines import WholeRows
 from likewise.formula import RowChunk, Triplets, hyper, option
-from likewise.miners.base import TripletMiner, fill, one_negative_each
+from likewise.miners.base import TripletMiner, fill
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True, eq=False)
+class GivenNumbers:
+    """Replaces a random number generator by numbers that were drawn before.
+
+    Args:
+        numbers: between 0 and 1.
+    """
+
+    numbers: Tensor
+
+
+class DrawingMiner(TripletMiner):
+    """A miner that draws.
+
+    A CUDA graph gets the numbers of each call as an input, so that replays and second derivatives use them.
+    """
+
+    generator: torch.Generator | GivenNumbers | None
+
+    @abstractmethod
+    def find_draw_shape(self, m: int, n: int) -> tuple[int, ...]:
+        """Return the shape of the numbers for a matrix ``(m, n)``, where no number of positives is read from a device."""
+
+    def draw(self, m: int, n: int, device: torch.device) -> Tensor:
+        """Draw the numbers for a matrix ``(m, n)``.
+
+        Examples:
+            >>> RandomMiner(5).draw(2, 2, torch.device("cpu")).shape
+            torch.Size([3, 5])
+        """
+        return self._draw_uniform(self.find_draw_shape(m, n), device)
+
+    def with_numbers(self, numbers: Tensor) -> Self:
+        """Return the miner that uses numbers from `draw`."""
+        return replace(self, generator=GivenNumbers(numbers))  # type: ignore[type-var]
+
+    def _draw_uniform(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
+        """Float64 numbers between 0 and 1."""
+        if isinstance(self.generator, GivenNumbers):
+            if self.generator.numbers.shape != shape:
+                raise ValueError(
+                    f"numbers must have the shape {shape}, but it is {tuple(self.generator.numbers.shape)}"
+                )
+            return self.generator.numbers
+        return torch.rand(shape, dtype=torch.float64, device=device, generator=self.generator)
 
 
 @dataclass(frozen=True)
-class DistanceWeightedMiner(TripletMiner):
+class DistanceWeightedMiner(DrawingMiner):
     r"""Draws one negative for each positive pair such that all distances are equally likely.
 
     A negative at distance $d$ is drawn with a probability proportional to $1/q(\max(d,\text{cutoff}))$, where
@@ -41,7 +93,9 @@ class DistanceWeightedMiner(TripletMiner):
     )
     nonzero_loss_cutoff: float = hyper(default=1.4, help="larger distances are not drawn", above=0.0, search=(1.0, 2.0))
     dim: int | None = option(default=None, kw_only=True, help="the embeddings' dimension")
-    generator: torch.Generator | None = option(default=None, kw_only=True, help="random number generator")
+    generator: torch.Generator | GivenNumbers | None = option(
+        default=None, kw_only=True, help="random number generator"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,35 +116,38 @@ class DistanceWeightedMiner(TripletMiner):
             raise ValueError(
                 "dim must be given where DistanceWeightedMiner mines a matrix of similarities, but it is None"
             )
-        distances = batch.similarity.distances(S.double())
-        weights = self.weights(distances, negative, dim)
-        running = weights.cumsum(dim=1)
-        candidate = chunk.candidates(positive)
-        drawn = torch.rand(candidate.shape, dtype=torch.float64, device=S.device, generator=self.generator)
-        chosen = torch.searchsorted(running, drawn * running[:, -1:], right=True).clamp_max(S.shape[1] - 1)
-        return one_negative_each(candidate, chosen, positive.gather(1, candidate) & (weights.gather(1, chosen) > 0.0))
+        weights = self.weights(batch.similarity.distances(S), negative, dim)
+        # the sums of a row must not decrease, and float32 would round more than the smallest weights
+        running = weights.cumsum(dim=1, dtype=torch.float64)
+        candidates = chunk.candidates(positive)
+        drawn = self._draw_uniform(tuple(candidates.index.shape), S.device)
+        chosen = torch.searchsorted(running, drawn * running[:, -1:], right=True).clamp_max_(S.shape[1] - 1)
+        return Triplets.of_rows(candidates.index, chosen, candidates.mask & (weights.gather(1, chosen) > 0.0))
+
+    def find_draw_shape(self, m: int, n: int) -> tuple[int, ...]:
+        """A number for each pair, because each may be positive."""
+        return m, n
 
     def weights(self, distances: Tensor, negative: Tensor, dim: int) -> Tensor:
-        """Unnormalized probabilities ``(m, n)`` of each negative, the largest of a row being one.
+        """Probabilities ``(m, n)`` of each negative; zero in a row without one to draw.
 
         Examples:
             >>> import torch
             >>> DistanceWeightedMiner().weights(torch.tensor([[0.6, 1.2]]), torch.tensor([[True, True]]), dim=3)
-            tensor([[1.0000, 0.5000]])
+            tensor([[0.6667, 0.3333]])
         """
-        # the logarithm of the smallest number is finite, and it outweighs every other distance, as that of zero would
-        d = distances.clamp(min=max(self.cutoff, torch.finfo(distances.dtype).tiny), max=2.0)
-        # in place, because a large batch would otherwise take a dozen matrices of doubles
-        inside = d.square().div_(-4.0).add_(1.0).clamp_min_(torch.finfo(d.dtype).tiny)
-        log_weights = d.log_().mul_(2.0 - dim).add_(inside.log_(), alpha=0.5 * (3.0 - dim))
+        # between the smallest number and 2 logarithms are finite; they outweigh every other distance, as infinite ones would
+        limits = torch.finfo(distances.dtype)
+        d = distances.clamp(min=max(self.cutoff, limits.tiny), max=2.0 - limits.eps)
+        # in place, because a large batch would otherwise take ten matrices
+        log_inside = d.square().mul_(-0.25).log1p_()
+        log_weights = d.log_().mul_(2.0 - dim).add_(log_inside, alpha=0.5 * (3.0 - dim))
         eligible = negative & (distances < self.nonzero_loss_cutoff)  # NaN is not below the cutoff
-        log_weights = fill(log_weights, eligible.logical_not_(), -torch.inf)
-        peak = log_weights.amax(dim=1, keepdim=True)
-        return log_weights.sub_(peak.masked_fill_(peak == -torch.inf, 0.0)).exp_()
+        return fill(log_weights, eligible.logical_not_(), -torch.inf).softmax(dim=1).nan_to_num_(0.0)
 
 
 @dataclass(frozen=True)
-class RandomMiner(TripletMiner):
+class RandomMiner(DrawingMiner):
     """Draws triplets uniformly and with replacement from all triplets of the batch.
 
     Args:
@@ -106,7 +163,9 @@ class RandomMiner(TripletMiner):
     """
 
     n: int = hyper(default=100, help="number of triplets", at_least=1, search=(100, 10_000), log=True)
-    generator: torch.Generator | None = option(default=None, kw_only=True, help="random number generator")
+    generator: torch.Generator | GivenNumbers | None = option(
+        default=None, kw_only=True, help="random number generator"
+    )
 
     def mine(self, chunk: RowChunk) -> Triplets:
         """Draw anchors in proportion to their triplets, then a positive and a negative of each."""
@@ -115,10 +174,14 @@ class RandomMiner(TripletMiner):
         anchors, u, valid = self._draw(positives, negatives)
         return Triplets(
             anchors,
-            _take_member(positive, anchors, positives[anchors], u[1]),
-            _take_member(negative, anchors, negatives[anchors], u[2]),
+            _take_member(positive, anchors, positives, u[1]),
+            _take_member(negative, anchors, negatives, u[2]),
             valid,
         )
+
+    def find_draw_shape(self, m: int, n: int) -> tuple[int, ...]:
+        """Three numbers for each triplet."""
+        return 3, self.n
 
     def choose(self, rows: WholeRows) -> Triplets:
         """Draw anchors from the whole batch."""
@@ -136,21 +199,30 @@ class RandomMiner(TripletMiner):
                 inside = (anchors >= first) & (anchors < end)
                 here = (anchors - first).clamp(0, end - first - 1)
                 for i, (mask, number) in enumerate(zip(chunk.masks(), (positives, negatives), strict=True)):
-                    picked = _take_member(mask, here, number[anchors], u[i + 1])
+                    picked = _take_member(mask, here, number[first:end], u[i + 1])
                     chosen[i] = torch.where(inside, picked, chosen[i])
             return rows.compact(Triplets(anchors, chosen[0], chosen[1], valid, rows.batch.shape))
 
     def _draw(self, positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Anchors, the random numbers that pick their positives and negatives, and whether there are any triplets."""
         running = (positives * negatives).cumsum(0)
-        u = torch.rand(3, self.n, dtype=torch.float64, device=running.device, generator=self.generator)
+        u = self._draw_uniform((3, self.n), running.device)
         anchors = torch.searchsorted(running, (u[0] * running[-1]).long(), right=True).clamp_max(len(running) - 1)
         return anchors, u, (positives * negatives)[anchors] > 0
 
 
 def _take_member(mask: Tensor, rows: Tensor, number: Tensor, share: Tensor) -> Tensor:
-    """The member of each row's mask at a fraction between 0 and 1 of its members."""
-    # sort the members of a row to the front, then take the k-th of them
-    members = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
-    k = torch.minimum((share * number).long(), number - 1).clamp_min(0)
-    return members[rows, k]
+    """The members of chosen rows of a mask at fractions between 0 and 1 of their numbers of members.
+
+    Args:
+        mask: booleans, ``(m, n)``.
+        rows: indices of rows, ``(t,)``.
+        number: how many members each row of the mask has, ``(m,)``.
+        share: the fractions, ``(t,)``.
+    """
+    members = number[rows]
+    k = torch.minimum((share * members).long(), members - 1)
+    # the rank of the member among those of all rows; nothing is found for a row without members
+    rank = (number.cumsum(0) - number)[rows] + k
+    place = torch.searchsorted(mask.flatten().cumsum(0), rank, right=True)
+    return place.clamp_max_(mask.numel() - 1) % mask.shape[1]

@@ -33,7 +33,7 @@ from likewise.formula import (
     substitute,
     where,
 )
-from likewise.miners.base import LOWEST, TripletMiner, enumerate_triplets, one_negative_each
+from likewise.miners.base import LOWEST, TripletMiner, enumerate_triplets
 
 STRATEGIES = ("easy", "semihard", "hard", "all")
 """Which positives, or negatives, of an anchor are chosen."""
@@ -150,9 +150,9 @@ class BatchEasyHardMiner(TripletMiner):
             columns = negative.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
             first = torch.zeros_like(columns)
             return enumerate_triplets(positive, columns, first, first + negative.sum(dim=1, keepdim=True))
-        candidate = chunk.candidates(positive)
-        chosen = negative.to(torch.uint8).argmax(dim=1, keepdim=True).expand_as(candidate)
-        return one_negative_each(candidate, chosen, positive.gather(1, candidate))
+        candidates = chunk.candidates(positive)
+        chosen = negative.to(torch.uint8).argmax(dim=1, keepdim=True).expand_as(candidates.index)
+        return Triplets.of_rows(candidates.index, chosen, candidates.mask)
 
     def _masks(self, chunk: RowChunk) -> tuple[Tensor, Tensor]:
         """The pairs in their ranges."""

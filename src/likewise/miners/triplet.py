@@ -33,7 +33,7 @@ from likewise.formula import (
     smallest,
     where,
 )
-from likewise.miners.base import LOWEST, TripletMiner, enumerate_triplets, fill, one_negative_each
+from likewise.miners.base import LOWEST, TripletMiner, enumerate_triplets, fill
 
 KINDS = ("all", "hard", "semihard", "easy")
 """The kinds of triplets by their margin."""
@@ -78,9 +78,9 @@ class SemiHardMiner(TripletMiner):
         if self.margin is not None:
             return _mine_kind(chunk, "semihard", self.margin)
         S, (positive, negative) = chunk.similarities, chunk.masks()
-        candidate = chunk.candidates(positive)
-        chosen, exists = _hardest_below(S, negative, S.gather(1, candidate))
-        return one_negative_each(candidate, chosen, exists & positive.gather(1, candidate))
+        candidates = chunk.candidates(positive)
+        chosen, exists = _hardest_below(S, negative, S.gather(1, candidates.index))
+        return Triplets.of_rows(candidates.index, chosen, exists & candidates.mask)
 
     def choice(self, similarity: Similarity) -> Choice:
         """For each positive the hardest negative below it, or a condition on all negatives."""

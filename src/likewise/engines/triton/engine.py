@@ -24,13 +24,13 @@ from torch import Tensor
 from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.engines.triton.folds import find_template
+from likewise.engines.triton.join_source import write_join_kernel
 from likewise.engines.triton.kernel_source import (
     KernelSpec,
     TileFold,
     Tiles,
     write_fold_kernel,
     write_gradient_kernel,
-    write_join_kernel,
 )
 from likewise.engines.triton.kernels import (
     FOLD_SHAPES,

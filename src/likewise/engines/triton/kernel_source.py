@@ -102,8 +102,6 @@ ZEROS = "tl.zeros([BM, BN // CHUNKS], tl.float32)"
 """Zeros of the size of a tile, or of a chunk of its columns."""
 
 PLACE = "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]"
-TILES_AT_A_TIME = 8
-"""Tiles of a row whose states are loaded at a time."""
 LANES = 4
 """Programs that share the mixed tiles of one row of tiles; coprime to the number of programs, which is a prime."""
 RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
@@ -385,10 +383,11 @@ def _store_states(numbers: list[str], mirrored: bool, plain: bool) -> list[str]:
 
 def _empty_state(term: TileFold, mirrored: bool) -> list[str]:
     size = "BN" if mirrored else "BM"
-    return [f"tl.full([{size}], {_as_text(number)}, tl.float32)" for number in term.identity]
+    return [f"tl.full([{size}], {as_text(number)}, tl.float32)" for number in term.identity]
 
 
-def _as_text(number: float) -> str:
+def as_text(number: float) -> str:
+    """Write a number."""
     return repr(number) if math.isfinite(number) else f'float("{number}")'
 
 
@@ -553,52 +552,3 @@ def _write_gradient(
         condition = spec.keep[over == "negative"]
         mask = as_tile(writer, condition) if plain else f"{over} & {writer.value(condition)}"
     return [writer.write(f"tl.where({mask}, {total}, 0.0)" if mask else f"{total} + {ZEROS}")]
-
-
-def state_names(terms: list[TileFold], prefix: str) -> list[list[str]]:
-    """Return names for the values that are stored of each term."""
-    return [[f"{prefix}{k}_{i}" for i in range(term.width)] for k, term in enumerate(terms)]
-
-
-def write_join_kernel(terms: list[TileFold]) -> str:
-    """Write the kernel that joins tiles of each row: states, sums of derivatives, and the values of the folds.
-
-    A program joins ``each`` of the ``count`` tiles; ``stride`` is the number of values that are stored for a tile.
-    """
-    width = sum(term.width for term in terms)
-    lines = [
-        "@triton.jit",
-        "def likewise_join(tiles, joined, m, count, each, stride, ROWS: tl.constexpr):",
-        "    groups = (m + ROWS - 1) // ROWS",
-        "    rows, part = tl.program_id(0) % groups * ROWS + tl.arange(0, ROWS), tl.program_id(0) // groups",
-        "    end = tl.minimum((part + 1) * each, count)",
-    ]
-    old, new = state_names(terms, "old"), state_names(terms, "new")
-    for term, names in zip(terms, old, strict=True):
-        lines += [
-            f"    {name} = tl.full([ROWS], {_as_text(value)}, tl.float32)"
-            for name, value in zip(names, term.identity, strict=True)
-        ]
-    # loads of several tiles are on their way at a time
-    lines += [
-        f"    for first in range(part * each, end, {TILES_AT_A_TIME}):",
-        f"        for step in tl.static_range({TILES_AT_A_TIME}):",
-        "            tile = first + step",
-        "            exists = rows < tl.where(tile < end, m, 0)",
-    ]
-    place = 0
-    for term, before, now in zip(terms, old, new, strict=True):
-        for name, missing in zip(now, term.identity, strict=True):
-            at = f"tiles + (tile * stride + {place}) * m + rows"
-            lines.append(f"            {name} = tl.load({at}, mask=exists, other={_as_text(missing)})")
-            place += 1
-        split = term.fold.width
-        body, times_old, times_new = term.fold.join(before[:split], now[:split])
-        lines += [f"            {line}" for line in body]
-        pairs = zip(before[split:], now[split:], strict=True)
-        lines += [f"            {a} = {a} * {times_old} + {b} * {times_new}" for a, b in pairs]
-    stored = [name for names in old for name in names]
-    stored += [term.fold.finish(names[: term.fold.width]) for term, names in zip(terms, old, strict=True)]
-    target = f"joined + (part * {width + len(terms)} + {{}}) * m + rows"
-    lines += [f"    tl.store({target.format(k)}, {name}, mask=rows < m)" for k, name in enumerate(stored)]
-    return "\n".join(lines) + "\n"
