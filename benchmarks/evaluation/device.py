@@ -234,6 +234,9 @@ def main() -> None:
     """Check, measure and profile."""
     parser = make_parser(__doc__, device=True, quick="small sizes", out="device")
     parser.add_argument("--tune", action="store_true", help="time counts and products by tile and nothing else")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", help="time these numbers of samples only, and keep other results"
+    )
     parser.add_argument("--page", action="store_true", help="fill the page and measure nothing")
     options = parser.parse_args()
     if options.page:
@@ -249,11 +252,16 @@ def main() -> None:
         return
     report: dict[str, Any] = {"machine": {**machine(options.device), **versions("torch", "triton")}, "rows": []}
     path = result_path("device", options)
-    report["values"] = check(options.device, options.quick)
-    print("values agree", report["values"], flush=True)
-    report["products"] = check_products(options.device)
-    print("products", report["products"], flush=True)
-    for n, per_class, dim in ((1_500, 10, 64),) if options.quick else SIZES:
+    sizes = ((1_500, 10, 64),) if options.quick else SIZES
+    if options.sizes:
+        sizes = tuple(size for size in sizes if size[0] in options.sizes)
+        report = (None if path is None else read(path)) or report
+    else:
+        report["values"] = check(options.device, options.quick)
+        print("values agree", report["values"], flush=True)
+        report["products"] = check_products(options.device)
+        print("products", report["products"], flush=True)
+    for n, per_class, dim in sizes:
         x, y = make(n, per_class, dim, options.device)
         row: dict[str, Any] = {"samples": n, "dim": dim, "ms": {}}
         for name, call in CONTENDERS.items():
@@ -262,7 +270,9 @@ def main() -> None:
         if n < 10_000 or n > 100_000:
             row["profile"] = profile_call(x, y, "all metrics")
             row["profile of first neighbors"] = profile_call(x, y, "first neighbors")
-        report["rows"].append(row)
+        report["rows"] = sorted(
+            [*(each for each in report["rows"] if each["samples"] != n), row], key=lambda each: each["samples"]
+        )
         print(row, flush=True)
         write(report, path)
 

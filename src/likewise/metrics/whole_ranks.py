@@ -230,20 +230,21 @@ def _count(
         sizes: the size of each row's class.
         largest: the largest number of positives.
     """
-    n, counts = len(order), sizes - 1
-    is_padding = torch.arange(1, largest + 1, device=order.device)[:, None] > counts
-    thresholds, sums_of_positives = _sort_positives(similarities, bounds, sizes, is_padding)
-    checksum = torch.cat([sums, sums_of_positives]).sum()
+    thresholds, sums_of_positives = _sort_positives(similarities, bounds, sizes, largest)
     negatives = ThresholdCounts.start(thresholds)
-    count_by_comparing(similarities, negatives, None, make_scratch(order.device, 4 * n), bounds)
+    count_by_comparing(similarities, negatives, None, make_scratch(order.device, 4 * len(order)), bounds)
+    # launched while the device counts
+    counts = sizes - 1
+    is_padding = torch.arange(1, largest + 1, device=order.device)[:, None] > counts
+    checksum = torch.cat([sums, sums_of_positives]).sum()
     return WholeRanks(order, counts, negatives, is_padding, checksum)
 
 
 def _sort_positives(
-    similarities: Tensor, bounds: tuple[Tensor, Tensor], sizes: Tensor, is_padding: Tensor
+    similarities: Tensor, bounds: tuple[Tensor, Tensor], sizes: Tensor, largest: int
 ) -> tuple[Tensor, Tensor]:
     """Return the sorted similarities of each row to its positives, ``(k, n)``, and numbers that add up to their sum."""
-    n, largest = len(similarities), len(is_padding)
+    n = len(similarities)
     if (kernels := _load_kernels(similarities.device)) is not None:
         result: tuple[Tensor, Tensor] = kernels.sort_positives(similarities, bounds, largest)
         return result
@@ -252,6 +253,7 @@ def _sort_positives(
     members = similarities.gather(1, (bounds[0][:, None] + place).clamp_(max=n - 1))
     # the sample itself is −∞ and comes last
     members = members.masked_fill_(place >= sizes[:, None], -torch.inf).sort(dim=1, descending=True).values
+    is_padding = place[:largest, None] + 1 >= sizes
     thresholds = members.T[:largest].contiguous().masked_fill_(is_padding, 0.0)
     total = thresholds.sum(dtype=torch.float64)[None]
     return thresholds.masked_fill_(is_padding, torch.inf), total
