@@ -364,6 +364,26 @@ def test_a_rule_as_folds_is_the_rule_by_index(miner: TripletMiner, make: Callabl
                 assert counted.tolist() == expected.tolist()
 
 
+def test_a_rule_follows_its_miner() -> None:
+    """A term keeps what the last rule made of it, until the miner or the similarity is another one."""
+    generator = torch.Generator().manual_seed(0)
+    embeddings, labels = torch.randn(20, 3, generator=generator), torch.arange(20) // 4
+    loss, seen = TripletLoss(miner=SemiHardMiner()), set()
+    for miner, similarity in (
+        (SemiHardMiner(), "cosine"),
+        (SemiHardMiner(margin=0.01), "cosine"),
+        (SemiHardMiner(margin=0.1), "cosine"),
+        (SemiHardMiner(margin=0.1), "euclidean"),
+    ):
+        loss.miner, loss.similarity = miner, similarity
+        fresh = TripletLoss(miner=miner, similarity=similarity)(embeddings, labels)
+        assert [float(loss(embeddings, labels)) for _ in range(2)] == [float(fresh)] * 2
+        seen.add(float(fresh))
+    object.__setattr__(loss.miner, "margin", 0.05)
+    assert float(loss(embeddings, labels)) not in seen
+    assert len(seen) == 4
+
+
 def test_a_value_may_have_a_fold_of_its_own() -> None:
     """What a rule replaces is the triplet's similarity, and not that of the pairs inside a fold."""
     choice = Choice(largest(s, POSITIVES), largest(s, NEGATIVES), count(POSITIVES) > 0)

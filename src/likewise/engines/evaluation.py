@@ -277,7 +277,8 @@ def _mine(
     on_triplets = any(isinstance(term, TripletTerm) for term in terms)
     choice = miner.choice(batch.similarity) if on_triplets and not has_matrix_loss else None
     if choice is not None and _sums_by_rule(choice, terms, batch, plan):
-        return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
+        key = (type(miner), tuple(vars(miner).values()), batch.similarity)
+        return [_apply_choice(term, choice, key) if isinstance(term, TripletTerm) else term for term in terms], batch
     if is_transformed():  # vmap needs the same number of triplets in every batch, which chunks do not have
         plan = plan._replace(rows=EngineKind.DENSE)
     elif plan.rows is EngineKind.TRITON or (on_triplets and plan.formulas is EngineKind.TRITON):
@@ -287,6 +288,16 @@ def _mine(
     if not on_triplets:
         return terms, rows.batch.under(miner.refine(rows))
     return terms, rows.batch.under(miner.choose(rows))
+
+
+def _apply_choice(term: TripletTerm, choice: Choice, key: tuple[object, ...]) -> TripletTerm:
+    """Return a term over the triplets of a rule, the last one of which the term keeps; the key is what the rule depends on."""
+    if torch.compiler.is_compiling():
+        return term.chosen_by(choice)
+    known: tuple[object, TripletTerm] | None = term.cache.get("chosen")
+    if known is None or known[0] != key:
+        known = term.cache["chosen"] = key, term.chosen_by(choice)
+    return known[1]
 
 
 def _sums_by_rule(choice: Choice, terms: list[Term], batch: PairBatch, plan: Plan) -> bool:

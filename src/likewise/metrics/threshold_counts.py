@@ -53,7 +53,7 @@ class ThresholdCounts:
         # float64 accepts float32 sums and is exact up to 2^53; a GPU adds int32 faster
         dtype = torch.int32 if thresholds.is_cuda else torch.float64
         zeros = torch.zeros(2, *thresholds.shape, dtype=dtype, device=thresholds.device)
-        return ThresholdCounts(thresholds, *zeros.unbind())
+        return ThresholdCounts(thresholds, zeros[0], zeros[1])
 
     def select(self, rows: slice) -> ThresholdCounts:
         """Return the thresholds and the counts of some rows, as views."""
