@@ -331,6 +331,30 @@ def test_miners_draw_the_same_with_and_without_a_graph(loss: PairLoss, recorder:
     assert len({float(value) for value, *_ in found[:4]}) > 1
 
 
+def test_draws_without_a_graph_leave_the_generator_alone(
+    recorder: FakeRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no graph serves, where a replay fails, and where the plain path would draw other numbers."""
+    loss, (embeddings, labels) = losses.TripletLoss(miner=miners.DistanceWeightedMiner()), batch()
+    with pytest.raises(ValueError, match="references must have shape"):
+        loss(embeddings, labels, torch.tensor(1.0), labels)
+    warm(loss)
+    before = torch.get_rng_state()
+
+    def fail(*_: object) -> None:
+        raise torch.OutOfMemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(graphs._GRAPHS, "call", fail)
+        with pytest.raises(torch.OutOfMemoryError):
+            loss(embeddings, labels)
+    assert torch.equal(torch.get_rng_state(), before)
+    replays = recorder.replays
+    monkeypatch.setattr(module, "DRAWN_UP_TO", 12 * 12)  # miners draw in chunks
+    warm(loss)
+    assert recorder.replays == replays
+
+
 def test_a_second_derivative_has_the_draw_of_its_call(recorder: FakeRecorder) -> None:
     def differentiate(loss: PairLoss) -> list[Tensor]:
         torch.manual_seed(0)

@@ -52,6 +52,7 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
     """
     is_sorted = way != "general"
     patch.setattr(kernels, "SMALL_SHAPE", kernels.TileShape(16 if is_sorted else 32, 16, 16, 4, 3))
+    patch.setattr(kernels, "JOIN_TILES", 2)  # in several steps
     patch.setattr(layout, "MIN_SORTED_PAIRS", 0 if is_sorted else NEVER)
     patch.setattr(engine, "TRIANGLE_STATE_BYTES", NEVER if way == "triangular" else 0)
     if is_sorted:

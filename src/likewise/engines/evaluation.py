@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Protocol
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chosen import sum_triplets
+from likewise.engines.constants import as_constant
 from likewise.engines.dense import needs_steps
 from likewise.engines.dispatch import EngineKind, Plan, choose, find_row_kernels, make_engine
 from likewise.engines.expansions import find_interval
@@ -277,7 +279,7 @@ def _mine(
     on_triplets = any(isinstance(term, TripletTerm) for term in terms)
     choice = miner.choice(batch.similarity) if on_triplets and not has_matrix_loss else None
     if choice is not None and _sums_by_rule(choice, terms, batch, plan):
-        key = (type(miner), tuple(vars(miner).values()), batch.similarity)
+        key = as_constant((miner, batch.similarity))
         return [_apply_choice(term, choice, key) if isinstance(term, TripletTerm) else term for term in terms], batch
     if is_transformed():  # vmap needs the same number of triplets in every batch, which chunks do not have
         plan = plan._replace(rows=EngineKind.DENSE)
@@ -290,11 +292,17 @@ def _mine(
     return terms, rows.batch.under(miner.choose(rows))
 
 
-def _apply_choice(term: TripletTerm, choice: Choice, key: tuple[object, ...]) -> TripletTerm:
-    """Return a term over the triplets of a rule, the last one of which the term keeps; the key is what the rule depends on."""
-    if torch.compiler.is_compiling():
+def _apply_choice(term: TripletTerm, choice: Choice, key: Hashable) -> TripletTerm:
+    """Return a term over the triplets of a rule.
+
+    Args:
+        term: the term, which keeps its last result.
+        choice: the rule.
+        key: the miner and the similarity as constants; ``NotImplemented`` if they are none, and nothing is kept.
+    """
+    if torch.compiler.is_compiling() or key is NotImplemented:
         return term.chosen_by(choice)
-    known: tuple[object, TripletTerm] | None = term.cache.get("chosen")
+    known: tuple[Hashable, TripletTerm] | None = term.cache.get("chosen")
     if known is None or known[0] != key:
         known = term.cache["chosen"] = key, term.chosen_by(choice)
     return known[1]

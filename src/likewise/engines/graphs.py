@@ -75,13 +75,13 @@ def _is_eager() -> bool:
     return not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
 
 
-def _can_record(tensors: Sequence[Tensor]) -> bool:
-    """Whether a graph can read these tensors and compute their gradients."""
+def _can_record(tensors: Sequence[Tensor], learns: bool) -> bool:
+    """Whether a graph can read these tensors and, if it learns, compute the gradients that they require."""
     device = tensors[0].device
     for tensor in tensors:
         if type(tensor) not in _PLAIN or tensor.device != device or tensor.layout is not torch.strided:
             return False
-        if tensor.requires_grad and tensor.dtype == torch.float16:
+        if learns and tensor.requires_grad and tensor.dtype == torch.float16:
             return False
     return sum([tensor.nbytes for tensor in tensors]) <= INPUT_BYTES
 
@@ -128,7 +128,7 @@ class Graphs:
             known = self._known.setdefault(owner, {})
             recording = known.get(key)
             if not isinstance(recording, Recording):
-                if not _can_record(tensors):
+                if not _can_record(tensors, learns):
                     return None
                 wanted = tuple([learns and each.requires_grad for each in tensors])
                 recording = self._find(known, key, prepare, Request(tensors, wanted, place, modes))
@@ -143,7 +143,9 @@ class Graphs:
 
     def fits(self, tensors: Sequence[Tensor]) -> bool:
         """Whether a function of these tensors may be captured; see the module's `fits`."""
-        return self.recorder.accepts(tensors[0].device) and _is_eager() and _can_record(tensors)
+        return (
+            self.recorder.accepts(tensors[0].device) and _is_eager() and _can_record(tensors, torch.is_grad_enabled())
+        )
 
     def _find(self, known: Known, key: Hashable, prepare: Prepare, request: Request) -> Recording | None:
         state = known.get(key, 0)

@@ -83,7 +83,10 @@ class LentGradients:
     def scale(self, factor: Tensor) -> Gradients:
         """The gradients times a number, as tensors that belong to the caller."""
         with self.lock:  # until the kernels are launched, no other thread may replay
-            assert self.tensors is not None
+            if self.tensors is None:
+                raise RuntimeError(
+                    "another backward pass has freed the gradients of this loss; call backward(retain_graph=True)"
+                )
             return tuple([None if each is None else each * factor for each in self.tensors])
 
     def copy(self) -> bool:

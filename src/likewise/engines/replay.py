@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from likewise.distributed import SINGLE_PROCESS, current_group
 from likewise.engines import graphs
-from likewise.engines.dispatch import KERNELS_IN_GRAPH, EngineKind, choose_in_graph, needs_positives
+from likewise.engines.constants import SIMPLE, as_constant
+from likewise.engines.dispatch import KERNELS_IN_GRAPH, TRITON_FROM, EngineKind, choose_in_graph, needs_positives
 from likewise.engines.positive_index import find_positive_index
 from likewise.formula import (
     Labels,
@@ -32,9 +33,6 @@ Arguments: TypeAlias = tuple[Tensor | None, ...]
 
 _OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
 """Attributes that torch adds to a loss."""
-
-_SIMPLE = frozenset({bool, int, float, str, type(None)})
-"""Immutable types; most attributes have one of these."""
 
 
 def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | None:
@@ -70,11 +68,7 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     prepare = functools.partial(_pure, loss, arguments, tuple(learned))
     there = tuple([each is not None for each in arguments])
     if _draws(loss):
-        if not 0 < pairs < graphs.UP_TO:
-            return None
-        m, references = len(embeddings), arguments[2]
-        shape = m, m if references is None else len(references)
-        return _replay_draw(loss, shape, (key, there, *learned), prepare, tensors)
+        return _replay_draw(loss, pairs, arguments, (key, there, *learned), prepare, tensors)
     index: list[Tensor] = []
     attempts = None
     if pairs >= graphs.UP_TO and graphs.fits(tensors):
@@ -92,29 +86,47 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
 
 
 def _draws(loss: Any) -> bool:
-    """Whether the loss has a miner that draws."""
-    return hasattr(vars(loss).get("miner"), "draw")
+    """Whether the loss has a miner whose draws may be given."""
+    return hasattr(vars(loss).get("miner"), "with_numbers")
 
 
 def _replay_draw(
     loss: Any,
-    shape: tuple[int, int],
+    pairs: int,
+    arguments: Arguments,
     key: Hashable,
     prepare: Callable[[], Callable[..., Tensor] | None],
     tensors: list[Tensor],
 ) -> Tensor | None:
-    """Compute a loss whose miner draws; the numbers that it draws for a matrix of this shape are an input of the graph.
+    """Compute a loss whose miner draws; the numbers that it draws are an input of the graph.
 
-    Without a graph the generator is as before, so that random numbers do not depend on whether a graph serves the call.
+    Random numbers do not depend on whether a graph serves the call: without one the generator is as before, and the numbers
+    are those that the dense engine would draw.  Where it would not compute the batch, no graph does.
     """
-    device = tensors[0].device
+    embeddings, _, references, *_ = arguments
+    assert embeddings is not None
+    if embeddings.ndim != 2 or (references is not None and references.ndim != 2) or not 0 < pairs < DRAWN_UP_TO:
+        return None
+    fits = graphs.fits(tensors) and sum([each.nbytes for each in tensors]) + 8 * pairs <= graphs.INPUT_BYTES
+    if not fits or loss.reduction in PER_ANCHOR:
+        return None
+    m, device = len(embeddings), embeddings.device
     generator = torch.cuda.default_generators[device.index] if device.type == "cuda" else torch.default_generator
-    before = generator.get_state()
-    value = graphs.call(loss, key, prepare, [*tensors, loss.miner.draw(*shape, device)])
-    if value is None:
-        generator.set_state(before)
+    before, value = generator.get_state(), None
+    try:
+        numbers = loss.miner.draw(m, m if references is None else len(references), device)
+        value = graphs.call(loss, key, prepare, [*tensors, numbers])
+    finally:
+        if value is None:
+            generator.set_state(before)
     return value
 
+
+DRAWN_UP_TO = min(graphs.UP_TO, TRITON_FROM)
+"""The number of pairs below which a miner draws from the whole matrix, in a graph as without one."""
+
+PER_ANCHOR = ("none", "mean_per_anchor")
+"""Reductions to vectors, whose gradients are not captured."""
 
 ATTEMPTS = 64
 """Calls in a row, without a graph that serves them, for which positives are indexed: each number of positives has a graph."""
@@ -144,7 +156,7 @@ def _find_attempts(loss: Any, key: Hashable, arguments: Arguments) -> _Attempts 
     attempts = _ATTEMPTS.get(loss)
     if attempts is None or attempts.key != key:
         # vectors of values with a gradient are not captured, and kernels do not rank an anchor among its positives
-        fits = loss.reduction not in ("none", "mean_per_anchor") and not loss.ranks_itself()
+        fits = loss.reduction not in PER_ANCHOR and not loss.ranks_itself()
         engines = EngineKind.TRITON, EngineKind.CHUNKED
         takes = fits and needs_positives(loss.declarations()) and _choose(loss, arguments) in engines
         attempts = _ATTEMPTS[loss] = _Attempts(key, ATTEMPTS if takes else 0)
@@ -174,32 +186,12 @@ def _key(loss: nn.Module) -> Hashable | None:
     for name, value in vars(loss).items():
         if name in _OF_TORCH:
             continue
-        if type(value) not in _SIMPLE:
-            value = _constant(value)
+        if type(value) not in SIMPLE:
+            value = as_constant(value)
             if value is NotImplemented:
                 return None
         found.append((name, value))
     return tuple(found)
-
-
-def _constant(value: Any) -> Hashable:
-    """A hashable constant, or ``NotImplemented``."""
-    constant: Hashable = NotImplemented
-    if type(value) in _SIMPLE or isinstance(value, int | float | str):
-        constant = value
-    elif type(value) is tuple:
-        entries = tuple([_constant(each) for each in value])
-        constant = NotImplemented if NotImplemented in entries else entries
-    elif _is_frozen(value):  # a similarity, a miner
-        own = [(name, _constant(each)) for name, each in vars(value).items()]
-        if all(each is not NotImplemented for _, each in own):
-            constant = (type(value), *own)
-    return constant
-
-
-def _is_frozen(value: Any) -> bool:
-    """Whether a value is a frozen dataclass."""
-    return dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def _pairs(loss: Any, arguments: Arguments) -> int:

@@ -24,8 +24,8 @@ def take_rows(matrix: Tensor, index: Tensor) -> Tensor:
 def take_columns(matrix: Tensor, columns: Tensor) -> Tensor:
     """Return some columns of each row, ``(m, k)``, with a gradient that does not depend on the order of atomic additions.
 
-    On a GPU the gradients of many columns are added in float64: sums of numbers of similar size are then the same in any
-    order.  Those of few columns are sorted.
+    On a GPU the gradients of many float32 columns are added in float64, where sums are exact, and thus the same in any order,
+    unless they differ by a factor of more than 2²⁹.  Other columns are sorted.
 
     Examples:
         >>> import torch
@@ -34,7 +34,7 @@ def take_columns(matrix: Tensor, columns: Tensor) -> Tensor:
     """
     if not matrix.is_cuda:
         return matrix.gather(1, columns)
-    if 4 * columns.shape[1] >= matrix.shape[1]:
+    if 4 * columns.shape[1] >= matrix.shape[1] and matrix.dtype == torch.float32:
         return matrix.double().gather(1, columns).to(matrix.dtype)
     first = torch.arange(0, matrix.numel(), matrix.shape[1], device=matrix.device)[:, None]
     return take_rows(matrix.reshape(-1), first + columns)

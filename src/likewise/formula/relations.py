@@ -332,7 +332,8 @@ class Triplets(Relation):
         check_range("anchors of relation", self.anchors, anchors, "anchors")
         check_range("positives of relation", self.positives, references, "references")
         check_range("negatives of relation", self.negatives, references, "references")
-        return self._with(shape=(anchors, references))
+        is_matrix = self.per_anchor is not None and self.per_anchor * anchors == len(self.anchors)
+        return self._with(shape=(anchors, references), per_anchor=self.per_anchor if is_matrix else None)
 
     def compact(self) -> Triplets:
         """Return the triplets without unused entries; synchronizes to read their number."""

@@ -209,7 +209,8 @@ class TripletMiner(Miner):
     def choice(self, similarity: Similarity) -> Choice | None:
         """Return the choice as formulas of `likewise.formula.s_p` and `likewise.formula.s`; ``None`` if it is random.
 
-        Pairs that tie at the chosen similarity share the gradient.
+        Pairs that tie at the chosen similarity share the gradient.  The choice may depend on the miner's fields and on the
+        similarity only, because a loss keeps what it made of the last one.
 
         Args:
             similarity: how embeddings are compared; `Similarity.threshold` turns a user's number into a value of ``s``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -116,6 +117,7 @@ class DistanceWeightedMiner(DrawingMiner):
             raise ValueError(
                 "dim must be given where DistanceWeightedMiner mines a matrix of similarities, but it is None"
             )
+        S = S.to(torch.promote_types(S.dtype, torch.float32))
         weights = self.weights(batch.similarity.distances(S), negative, dim)
         # the sums of a row must not decrease, and float32 would round more than the smallest weights
         running = weights.cumsum(dim=1, dtype=torch.float64)
@@ -136,11 +138,11 @@ class DistanceWeightedMiner(DrawingMiner):
             >>> DistanceWeightedMiner().weights(torch.tensor([[0.6, 1.2]]), torch.tensor([[True, True]]), dim=3)
             tensor([[0.6667, 0.3333]])
         """
-        # between the smallest number and 2 logarithms are finite; they outweigh every other distance, as infinite ones would
-        limits = torch.finfo(distances.dtype)
-        d = distances.clamp(min=max(self.cutoff, limits.tiny), max=2.0 - limits.eps)
+        # finite logarithms of the smallest number and of the distance 2 outweigh those of every other distance, as infinite ones would
+        tiny = torch.finfo(distances.dtype).tiny
+        d = distances.clamp(min=max(self.cutoff, tiny), max=2.0)
         # in place, because a large batch would otherwise take ten matrices
-        log_inside = d.square().mul_(-0.25).log1p_()
+        log_inside = d.square().mul_(-0.25).log1p_().clamp_min_(math.log(tiny))
         log_weights = d.log_().mul_(2.0 - dim).add_(log_inside, alpha=0.5 * (3.0 - dim))
         eligible = negative & (distances < self.nonzero_loss_cutoff)  # NaN is not below the cutoff
         return fill(log_weights, eligible.logical_not_(), -torch.inf).softmax(dim=1).nan_to_num_(0.0)
@@ -222,7 +224,7 @@ def _take_member(mask: Tensor, rows: Tensor, number: Tensor, share: Tensor) -> T
     """
     members = number[rows]
     k = torch.minimum((share * members).long(), members - 1)
-    # the rank of the member among those of all rows; nothing is found for a row without members
+    # the rank of the member among those of all rows; for a row without members any place, which the caller ignores
     rank = (number.cumsum(0) - number)[rows] + k
     place = torch.searchsorted(mask.flatten().cumsum(0), rank, right=True)
     return place.clamp_max_(mask.numel() - 1) % mask.shape[1]

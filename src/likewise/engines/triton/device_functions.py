@@ -30,7 +30,7 @@ def _product(
 
 @triton.jit
 def _find_mixed(row_label, column_label, top, m, first_column, n, BM: tl.constexpr, BN: tl.constexpr):
-    """Return the first tile of a row of tiles that has a label of its rows, and the end of these tiles.
+    """Return the first tile whose range of labels overlaps that of a row of tiles, and the end of these tiles.
 
     Labels are sorted.  In rows that cross the edge of the matrix these are all tiles.
     """

@@ -103,7 +103,7 @@ ZEROS = "tl.zeros([BM, BN // CHUNKS], tl.float32)"
 
 PLACE = "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]"
 LANES = 4
-"""Programs that share the mixed tiles of one row of tiles; coprime to the number of programs, which is a prime."""
+"""Programs that share the mixed tiles of one row of tiles."""
 RECTANGLE, TRIANGLE = "row_tiles * column_tiles", "tl.cdiv(row_tiles, 2) * (row_tiles + 1)"
 """The number of tiles of a rectangle, and of those on and above the diagonal of a square."""
 
