@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from likewise.train import Embedded, embed, evaluate
+from likewise.train.embedding import repeat_last
 from likewise.trunks import Embedder
 from tests.train.small import linear, pictures, small
 
@@ -23,6 +24,14 @@ def test_it_is_the_forward_pass():
     assert torch.equal(found.labels, torch.cat([labels for _, labels in batches]))
     assert embed(model, batches).embeddings.equal(found.embeddings)
     assert not model.training
+
+
+def test_a_last_batch_keeps_its_images_and_its_memory_format():
+    for layout in (torch.channels_last, torch.contiguous_format):
+        images = torch.rand(3, 2, 4, 4).contiguous(memory_format=layout)
+        repeated = repeat_last(images, 5)
+        assert torch.equal(repeated, torch.cat([images, images[-1:], images[-1:]]))
+        assert repeated.is_contiguous(memory_format=layout)
 
 
 def test_nothing_is_learned():

@@ -50,12 +50,17 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
     device = device_of(model)
     modes = {module: module.training for module in model.modules()}  # some may be frozen
     model.eval()
-    embeddings, labels = [], []
+    embeddings, labels, size = [], [], 0
     half = torch.autocast(device.type, dtype=DTYPES.get(precision), enabled=precision != "no")
     try:
         with torch.inference_mode(), half, progress("embedding", count(batches), "batch") as advance:
             for batch in batches:
-                embeddings.append(model(batch[0].to(device)).float())
+                images, number = batch[0].to(device), len(batch[1])
+                size = max(size, number)
+                # on a GPU the first pass of a network through images of another shape takes seconds
+                if 0 < number < size and isinstance(images, Tensor) and images.is_cuda:
+                    images = repeat_last(images, size)
+                embeddings.append(model(images)[:number].float())
                 labels.append(batch[1])
                 advance(1)
     finally:
@@ -65,6 +70,18 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
         raise ValueError("batches must have at least one batch, but it has none")
     # plain tensors: inference tensors cannot be used in training
     return Embedded(torch.cat(embeddings).cpu().clone(), torch.cat(labels).cpu().clone())
+
+
+def repeat_last(images: Tensor, size: int) -> Tensor:
+    """Repeat the last image of a batch up to a number of images, in the same memory format.
+
+    Examples:
+        >>> repeat_last(torch.tensor([[1.0], [2.0]]), 4).flatten()
+        tensor([1., 2., 2., 2.])
+    """
+    is_channels_last = images.ndim == 4 and images.is_contiguous(memory_format=torch.channels_last)
+    rows = torch.arange(size, device=images.device).clamp_(max=len(images) - 1)
+    return images[rows].contiguous(memory_format=torch.channels_last if is_channels_last else torch.contiguous_format)
 
 
 RECALLS = (1, 2, 4, 8)
