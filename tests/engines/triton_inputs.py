@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from likewise import losses, miners
-from likewise.engines.triton.kernel_source import KernelSpec, Pairing, Tiles, choose_indent, write_head
+from likewise.engines.triton.tile_source import KernelSpec, Pairing, Tiles, choose_indent, write_head
 from likewise.formula import (
     BOTH,
     NEGATIVES,

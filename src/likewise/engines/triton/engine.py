@@ -26,9 +26,7 @@ from likewise.engines.schedule import Engine, compute_folds
 from likewise.engines.triton.folds import find_template
 from likewise.engines.triton.join_source import write_join_kernel
 from likewise.engines.triton.kernel_source import (
-    KernelSpec,
     TileFold,
-    Tiles,
     write_fold_kernel,
     write_gradient_kernel,
 )
@@ -46,6 +44,7 @@ from likewise.engines.triton.kernels import (
 from likewise.engines.triton.layout import Layout, lay_out
 from likewise.engines.triton.printer import Leaf, as_leaf, copy_folds, find_structure
 from likewise.engines.triton.second_derivatives import refuse_second_derivative
+from likewise.engines.triton.tile_source import KernelSpec, Tiles
 from likewise.formula import (
     Folded,
     Formula,

@@ -14,20 +14,19 @@ import torch
 from torch import Tensor
 
 from likewise.engines.triton.engine import FoldJob, TritonEngine
-from likewise.engines.triton.kernel_source import (
+from likewise.engines.triton.kernel_source import store_gradient, write_link_derivative
+from likewise.engines.triton.kernels import FOLD_SHAPES, SINGLE_SHAPES, Kernel, compile_source
+from likewise.engines.triton.printer import Leaf, Writer, find_structure
+from likewise.engines.triton.second_derivatives import refuse_second_derivative
+from likewise.engines.triton.tile_source import (
     INSIDE,
     KernelSpec,
     Tiles,
     as_tile,
-    store_gradient,
     write_head,
     write_leaves,
-    write_link_derivative,
     write_masks,
 )
-from likewise.engines.triton.kernels import FOLD_SHAPES, SINGLE_SHAPES, Kernel, compile_source
-from likewise.engines.triton.printer import Leaf, Writer, find_structure
-from likewise.engines.triton.second_derivatives import refuse_second_derivative
 from likewise.formula import Formula, Number, PairBatch, RowHistograms, derivative, full_precision, s
 
 TILE_SUM_BYTES = 2**28

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from likewise.engines.triton.factor import Factor, pad_width
-from likewise.engines.triton.kernel_source import Pairing
 from likewise.engines.triton.kernels import Operands
 from likewise.engines.triton.pooling import PoolTemplate, find_pool_template
 from likewise.engines.triton.product import ProductSpec, make_factors
+from likewise.engines.triton.tile_source import Pairing
 from likewise.formula import (
     Formula,
     Labels,

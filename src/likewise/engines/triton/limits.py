@@ -16,19 +16,11 @@ from torch import Tensor
 
 from likewise.engines.triton.engine import FoldJob, TritonEngine
 from likewise.engines.triton.histograms import TILE_SUM_BYTES
-from likewise.engines.triton.kernel_source import (
-    INSIDE,
-    KernelSpec,
-    Tiles,
-    store_gradient,
-    write_head,
-    write_leaves,
-    write_link_derivative,
-    write_masks,
-)
+from likewise.engines.triton.kernel_source import store_gradient, write_link_derivative
 from likewise.engines.triton.kernels import SINGLE_SHAPES, Kernel, compile_source
 from likewise.engines.triton.printer import Leaf, Writer, find_structure
 from likewise.engines.triton.second_derivatives import refuse_second_derivative
+from likewise.engines.triton.tile_source import INSIDE, KernelSpec, Tiles, write_head, write_leaves, write_masks
 from likewise.formula import Formula, Number, PairBatch, full_precision, s
 
 FIXED_POINT = 2.0**28
