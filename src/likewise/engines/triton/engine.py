@@ -31,6 +31,7 @@ from likewise.engines.triton.kernel_source import (
     write_gradient_kernel,
 )
 from likewise.engines.triton.kernels import (
+    ALL_REGISTERS_WARPS,
     FOLD_SHAPES,
     GRADIENT_SHAPES,
     POOLED_SHAPES,
@@ -238,7 +239,9 @@ class FoldJob:
         if self.exact:
             m, n, _ = operands.size
         shape = operands.choose_tiles(m, n, shapes)
-        return replace(shape, programs=1, chunks=1) if sum(map(len, self.terms)) > MOST_SHARED_TERMS else shape
+        if shape.programs == 1 or sum(map(len, self.terms)) <= MOST_SHARED_TERMS:
+            return shape
+        return replace(shape, programs=1, chunks=1, warps=ALL_REGISTERS_WARPS)
 
     # ------------------------------------------------------------------------------------------------ forward
 

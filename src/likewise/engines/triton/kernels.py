@@ -115,6 +115,8 @@ class TileShape:
 
 REGISTERS = 2**16
 """Registers of a multiprocessor."""
+ALL_REGISTERS_WARPS = 8
+"""Warps whose threads, of up to 255 registers each, use all of them."""
 SMALL_SHAPE = TileShape(32, 64, 64, 4, 3)
 
 Shapes: TypeAlias = dict[str, TileShape]
