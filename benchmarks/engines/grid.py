@@ -332,12 +332,12 @@ def describe(row: Row) -> str:
 
 
 def show(options: argparse.Namespace) -> None:
-    """Print cells, or fill the page."""
-    options.device = "cuda"
+    """Print cells, or fill the page, which is that of the GPU."""
+    options.device = "cuda" if options.page else options.device
     path = result_path("grid", options)
     report = read(path) if path is not None else None
     if report is None:
-        raise SystemExit("there are no results yet: run python -m benchmarks.engines.grid --device cuda")
+        raise SystemExit(f"there are no results yet: run python -m benchmarks.engines.grid --device {options.device}")
     if options.page:
         fill(DOCS / "benchmarks-engines.md", {"engines-grid": page(report)})
         return
