@@ -235,7 +235,11 @@ def main() -> None:
     parser = make_parser(__doc__, device=True, quick="small sizes", out="device")
     parser.add_argument("--tune", action="store_true", help="time counts and products by tile and nothing else")
     parser.add_argument(
-        "--sizes", type=int, nargs="+", help="time these numbers of samples only, and keep other results"
+        "--sizes",
+        type=int,
+        nargs="+",
+        choices=[n for n, *_ in SIZES],
+        help="time these numbers of samples only, and keep other results",
     )
     parser.add_argument("--page", action="store_true", help="fill the page and measure nothing")
     options = parser.parse_args()

@@ -306,6 +306,12 @@ def test_graphs_of_large_batches_have_positives(loss: losses.PairLoss, plan: str
     assert choose_in_graph(*arguments, whole=False).value == plan
 
 
+def test_chunks_in_graphs_are_for_sums_within_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A declaration without anything that reads the matrix, such as a regularizer alone, has none."""
+    monkeypatch.setattr(DISPATCH, "has_triton", lambda: True)
+    assert choose_in_graph([], as_similarity("cosine"), None, torch.float32, MANY, whole=False).value == "triton"
+
+
 def test_one_plan_serves_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mining, terms and functions of rows run by the plan that was chosen first."""
     seen = []

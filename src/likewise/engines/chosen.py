@@ -138,10 +138,7 @@ class _Triplets(NamedTuple):
         if type(node) not in others:
             return {}
         leaf = node.pair if isinstance(node, AtPositive) else node
-        anchors = self.anchors
-        if anchors is None:
-            anchors = torch.arange(len(self.positives), device=self.positives.device)[:, None].expand_as(self.positives)
-        return {node: numbers_at(PairNumbers.of(leaf, batch), batch, anchors, *others[type(node)])}  # type: ignore[arg-type]
+        return {node: numbers_at(PairNumbers.of(leaf, batch), batch, self.anchors, *others[type(node)])}  # type: ignore[arg-type]
 
     def add(self, numbers: Tensor) -> Tensor:
         """The sum over the values, and over each anchor's triplets."""
@@ -154,8 +151,14 @@ class _Triplets(NamedTuple):
 # ------------------------------------------------------------------------------------------------ chosen pairs
 
 
-def numbers_at(numbers: PairNumbers, batch: PairBatch, *index: Tensor) -> Tensor:
+def numbers_at(numbers: PairNumbers, batch: PairBatch, anchors: Tensor | None, *references: Tensor) -> Tensor:
     """Return numbers per pair, or per triplet, at indices of one shape, differentiable, in recomputed chunks if many.
+
+    Args:
+        numbers: the numbers.
+        batch: the batch.
+        anchors: indices, of the shape of references; ``None``: each row of references belongs to one anchor.
+        references: indices of positives, of negatives, or of both.
 
     Examples:
         >>> import torch
@@ -167,8 +170,10 @@ def numbers_at(numbers: PairNumbers, batch: PairBatch, *index: Tensor) -> Tensor
     """
     # compute may gather an embedding for every index
     width = 1 if batch.anchors is None else batch.anchors.shape[1]
-    found = _in_chunks(numbers.at, [each.reshape(-1) for each in index], max(GATHER_AT_ONCE // width, 1))
-    return found.view(index[0].shape)
+    if anchors is None:
+        anchors = torch.arange(len(references[0]), device=references[0].device)[:, None].expand_as(references[0])
+    index = [each.reshape(-1) for each in (anchors, *references)]
+    return _in_chunks(numbers.at, index, max(GATHER_AT_ONCE // width, 1)).view(anchors.shape)
 
 
 def _in_chunks(compute: Callable[..., Tensor], inputs: Sequence[Tensor], size: int) -> Tensor:

@@ -177,7 +177,8 @@ def choose_in_graph(
     """
     least, most = KERNELS_IN_GRAPH
     terms = _list_terms(declarations)
-    if not whole and miner is None and pairs < CHUNKS_IN_GRAPH and all(map(_sums_in_classes, terms)):
+    sums_in_classes = bool(terms) and all(map(_sums_in_classes, terms))
+    if sums_in_classes and not whole and miner is None and pairs < CHUNKS_IN_GRAPH:
         return EngineKind.CHUNKED
     fixed = all(_has_fixed_shapes(term) for term in terms)
     if whole:

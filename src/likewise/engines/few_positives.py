@@ -84,17 +84,16 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> Exp
     found = _find_nodes(terms)
     if found is None:
         return None
-    anchors = torch.arange(len(positives.index), device=positives.index.device)[:, None].expand_as(positives.index)
     index = positives.index.clamp_min(0)
     own: dict[Formula, Tensor] = {s_p: similarities_at(batch, None, index)}
     of_triplets: dict[PerTriplet, PairNumbers] = {}
     for leaf in found.leaves:
         if isinstance(leaf, AtPositive):
-            own[leaf] = numbers_at(PairNumbers.of(leaf.pair, batch), batch, anchors, index)
+            own[leaf] = numbers_at(PairNumbers.of(leaf.pair, batch), batch, None, index)
         else:
             of_triplets[leaf] = PairNumbers.of(leaf, batch)
     for node in found.among:
-        _fold_among(node, own, positives, lambda pair: numbers_at(PairNumbers.of(pair, batch), batch, anchors, index))
+        _fold_among(node, own, positives, lambda pair: numbers_at(PairNumbers.of(pair, batch), batch, None, index))
     if positives.exists is not None:
         # a positive that does not exist is left out; zero keeps its values finite
         own = {leaf: torch.where(positives.exists, values, 0.0) for leaf, values in own.items()}

@@ -247,10 +247,9 @@ def _pure(loss: Any, like: Arguments, names: tuple[str, ...]) -> Callable[..., T
         some = iter(tensors)
         arguments = tuple([next(some) if each else None for each in there])
         state = {f"loss.{name}": next(some) for name in names}
-        more, module, options = tuple(some), _Forward(snapshot), {}
-        if draws:
-            module = _Forward(_with_numbers(snapshot, *more))
-        elif more:
+        more, options = tuple(some), {}
+        module = _Forward(_with_numbers(snapshot, *more) if draws else snapshot)
+        if more and not draws:
             assert arguments[1] is not None
             options["relation"] = Labels(arguments[1], positives=PositiveIndex(*more))
         value: Tensor = torch.func.functional_call(module, state, arguments, options)
